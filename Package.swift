@@ -1,0 +1,61 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Swift 6 mode, complete concurrency checking, and no warning that anybody has to get used to.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "canopyd",
+    products: [
+        .executable(name: "canopyd", targets: ["canopyd"]),
+        .executable(name: "canopyd-exchange", targets: ["canopyd-exchange"]),
+        .executable(name: "canopyctl", targets: ["canopyctl"]),
+        .executable(name: "canopy-sandbox", targets: ["canopy-sandbox"]),
+    ],
+    targets: [
+        // Every decision and every format: values, on the standard library alone.
+        .target(name: "AgentCore", swiftSettings: strict),
+        // The kernel's calls as Swift says them: locked memory, clocks, files, descriptors.
+        .target(
+            name: "LinuxSystem", dependencies: ["AgentCore", "CLinux"], swiftSettings: strict),
+        .executableTarget(
+            name: "canopyd", dependencies: ["AgentCore", "LinuxSystem", "CLinux", "CSystemd"],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "canopyd-exchange",
+            dependencies: ["AgentCore", "LinuxSystem", "CLinux", "CLibsecret", "CCurl"],
+            swiftSettings: strict),
+        // Static, so that a shell prompt pays for no dynamic linking.
+        .executableTarget(
+            name: "canopyctl", dependencies: ["AgentCore", "LinuxSystem", "CLinux"],
+            swiftSettings: strict,
+            linkerSettings: [.unsafeFlags(["-static-executable"])]),
+        .target(name: "SandboxRules", dependencies: ["AgentCore"], swiftSettings: strict),
+        .executableTarget(
+            name: "canopy-sandbox",
+            dependencies: ["AgentCore", "LinuxSystem", "CLinux", "SandboxRules"],
+            swiftSettings: strict),
+        .systemLibrary(
+            name: "CLibsecret", pkgConfig: "libsecret-1", providers: [.apt(["libsecret-1-dev"])]),
+        .systemLibrary(
+            name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(
+            name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CLinux"),
+        .testTarget(
+            name: "AgentCoreTests", dependencies: ["AgentCore"],
+            resources: [.copy("JSONTestSuite")], swiftSettings: strict),
+        .testTarget(
+            name: "SandboxTests", dependencies: ["SandboxRules", "AgentCore"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DaemonTests", dependencies: ["AgentCore", "LinuxSystem", "CLinux"],
+            swiftSettings: strict),
+    ]
+)

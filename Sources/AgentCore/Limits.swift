@@ -1,0 +1,47 @@
+/// Every limit: its name, its value, its reason, and who enforces it.
+package enum Limits {
+    /// Bytes of a profile name. INTERFACE: 64. Enforced by `ProfileName`.
+    package static let profileNameBytes = 64
+
+    /// Bytes of a Unix socket's path without its final NUL: `sizeof sun_path` is 108 on Linux.
+    /// Enforced by `SocketAddress`.
+    package static let socketPathBytes = 107
+
+    /// Bytes of an access or a refresh token. Real ones have 1 to 4 KiB; above 1 MiB systemd
+    /// refuses a credential, and nothing sane sends one. Enforced by `CanopyAnswer`.
+    package static let tokenBytes = 1 << 20
+
+    /// Bytes of an answer's body that are read. A token of the largest size and its envelope
+    /// fit. Enforced by `CanopyClient`, which stops reading.
+    package static let answerBodyBytes = (1 << 20) + (1 << 16)
+
+    /// Bytes of a request's head, target line included. nginx and Node allow 8 to 16 KiB.
+    /// Enforced by `RequestHead`.
+    package static let requestHeadBytes = 16 << 10
+
+    /// Bytes of a request's body: the largest is a sign-in, a few hundred bytes. Enforced by
+    /// `RequestHead`, before a byte of the body is read.
+    package static let requestBodyBytes = 64 << 10
+
+    /// Nesting of JSON. Canopy's answers nest 4 deep; the reader's recursion stays far from the
+    /// stack's end. Enforced by `JSONReader`.
+    package static let jsonDepth = 64
+
+    /// Connections of one user at a time, unless configured. INTERFACE: 16384. Enforced by
+    /// `Listener`.
+    package static let connections = 16_384
+
+    /// Seconds that a token request waits unless it says. INTERFACE: 10. Enforced by `Router`.
+    package static let requestTimeoutSeconds = 10
+
+    /// Seconds that a token request may ask to wait. INTERFACE: 120. Enforced by `Router`.
+    package static let requestTimeoutMaximumSeconds = 120
+
+    /// Seconds of validity that a token request gets unless it says. INTERFACE: 30. Enforced by
+    /// `RotationMachine`.
+    package static let minimumValiditySeconds = 30
+
+    /// Profiles on one machine. One timer and one small file each; a bound so that a damaged
+    /// state directory cannot make canopyd swallow the machine. Enforced by `Agent`.
+    package static let profiles = 1024
+}

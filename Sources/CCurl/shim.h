@@ -1,0 +1,49 @@
+#ifndef CANOPYD_CCURL_SHIM_H
+#define CANOPYD_CCURL_SHIM_H
+// libcurl's setters are variadic, which Swift cannot call.
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+typedef size_t (*ccurl_write_callback)(char *, size_t, size_t, void *);
+typedef int (*ccurl_progress_callback)(void *, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
+typedef int (*ccurl_socket_callback)(void *, curl_socket_t, curlsocktype);
+
+static inline CURLcode ccurl_set_string(CURL *c, CURLoption o, const char *v) {
+    return curl_easy_setopt(c, o, v);
+}
+static inline CURLcode ccurl_set_long(CURL *c, CURLoption o, long v) {
+    return curl_easy_setopt(c, o, v);
+}
+static inline CURLcode ccurl_set_pointer(CURL *c, CURLoption o, void *v) {
+    return curl_easy_setopt(c, o, v);
+}
+static inline CURLcode ccurl_set_write(CURL *c, ccurl_write_callback f, void *v) {
+    CURLcode r = curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, f);
+    return r ? r : curl_easy_setopt(c, CURLOPT_WRITEDATA, v);
+}
+static inline CURLcode ccurl_set_header(CURL *c, ccurl_write_callback f, void *v) {
+    CURLcode r = curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, f);
+    return r ? r : curl_easy_setopt(c, CURLOPT_HEADERDATA, v);
+}
+static inline CURLcode ccurl_set_progress(CURL *c, ccurl_progress_callback f, void *v) {
+    CURLcode r = curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, f);
+    if (!r) r = curl_easy_setopt(c, CURLOPT_XFERINFODATA, v);
+    return r ? r : curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+}
+static inline CURLcode ccurl_set_socket(CURL *c, ccurl_socket_callback f, void *v) {
+    CURLcode r = curl_easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, f);
+    return r ? r : curl_easy_setopt(c, CURLOPT_SOCKOPTDATA, v);
+}
+static inline long ccurl_get_long(CURL *c, CURLINFO info) {
+    long v = 0;
+    curl_easy_getinfo(c, info, &v);
+    return v;
+}
+static inline curl_off_t ccurl_get_off(CURL *c, CURLINFO info) {
+    curl_off_t v = 0;
+    curl_easy_getinfo(c, info, &v);
+    return v;
+}
+#endif

@@ -1,0 +1,99 @@
+#ifndef CANOPYD_CLINUX_SHIM_H
+#define CANOPYD_CLINUX_SHIM_H
+// What Swift cannot say: variadic calls, macros, and prototypes that glibc hides behind
+// _GNU_SOURCE. That macro must never be defined here: it changes declarations under the Swift
+// overlay's feet, and debug builds fail where release builds pass.
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLINUX_MADV_DONTDUMP 16
+#define CLINUX_MADV_WIPEONFORK 18
+#define CLINUX_MFD_CLOEXEC 1u
+#define CLINUX_GRND_NONBLOCK 1u
+
+static inline int clinux_open(const char *path, int flags, unsigned mode) {
+    return open(path, flags | O_CLOEXEC, mode);
+}
+static inline int clinux_openat(int directory, const char *path, int flags, unsigned mode) {
+    return openat(directory, path, flags | O_CLOEXEC, mode);
+}
+static inline int clinux_fcntl_get_flags(int fd) { return fcntl(fd, F_GETFL); }
+static inline int clinux_fcntl_set_flags(int fd, int flags) { return fcntl(fd, F_SETFL, flags); }
+static inline int clinux_set_close_on_exec(int fd, int on) {
+    return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0);
+}
+static inline int clinux_memfd_create(const char *name) {
+    return (int)syscall(SYS_memfd_create, name, CLINUX_MFD_CLOEXEC);
+}
+static inline int clinux_accept(int listener) {
+    return (int)syscall(SYS_accept4, listener, (void *)0, (void *)0,
+                        SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+static inline long clinux_getrandom(void *buffer, size_t size) {
+    return syscall(SYS_getrandom, buffer, size, 0u);
+}
+struct clinux_peer { int pid; unsigned uid; unsigned gid; };
+static inline int clinux_peer_credentials(int fd, struct clinux_peer *peer) {
+    socklen_t size = sizeof *peer;
+    return getsockopt(fd, SOL_SOCKET, 17 /* SO_PEERCRED */, peer, &size);
+}
+static inline int clinux_set_dumpable(int on) { return prctl(PR_SET_DUMPABLE, on, 0, 0, 0); }
+static inline int clinux_no_new_privileges(void) { return prctl(38, 1, 0, 0, 0); }
+
+// Birth time and inode of a file, without statx's own struct, which glibc hides.
+struct clinux_birth { uint64_t inode; int64_t seconds; uint32_t nanoseconds; int known; };
+static inline int clinux_birth_of(int fd, struct clinux_birth *out) {
+    struct { uint32_t tv_nsec_pad[64]; } raw;
+    memset(&raw, 0, sizeof raw);
+    // AT_EMPTY_PATH 0x1000; STATX_INO 0x100 | STATX_BTIME 0x800
+    if (syscall(SYS_statx, fd, "", 0x1000, 0x900u, &raw) != 0) return -1;
+    const unsigned char *bytes = (const unsigned char *)&raw;
+    uint32_t mask;
+    memcpy(&mask, bytes, 4);
+    memcpy(&out->inode, bytes + 32, 8);
+    memcpy(&out->seconds, bytes + 80, 8);
+    memcpy(&out->nanoseconds, bytes + 88, 4);
+    out->known = (mask & 0x800u) != 0;
+    return 0;
+}
+
+// Locked, zeroed pages that stay out of core dumps and forked children. `locked` says whether
+// the kernel granted the lock (RLIMIT_MEMLOCK); without it the memory still works.
+static inline void *clinux_map_secret(size_t size, int *locked) {
+    void *pages = mmap((void *)0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return (void *)0;
+    madvise(pages, size, CLINUX_MADV_DONTDUMP);
+    madvise(pages, size, CLINUX_MADV_WIPEONFORK);
+    *locked = mlock(pages, size) == 0;
+    return pages;
+}
+static inline void clinux_unmap_secret(void *pages, size_t size) {
+    explicit_bzero(pages, size);
+    munmap(pages, size);
+}
+// What `optarg` and friends are: Swift 6 refuses C globals.
+static inline char *clinux_optarg(void) { return optarg; }
+static inline int clinux_optind(void) { return optind; }
+static inline int clinux_optopt(void) { return optopt; }
+static inline void clinux_reset_options(void) { optind = 1; opterr = 0; }
+extern char **environ;
+static inline char **clinux_environment(void) { return environ; }
+#endif

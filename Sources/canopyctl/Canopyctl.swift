@@ -1,0 +1,4 @@
+@main
+enum Canopyctl {
+    static func main() {}
+}

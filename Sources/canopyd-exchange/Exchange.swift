@@ -1,0 +1,4 @@
+@main
+enum Exchange {
+    static func main() {}
+}

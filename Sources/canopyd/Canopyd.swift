@@ -1,0 +1,4 @@
+@main
+enum Canopyd {
+    static func main() {}
+}
