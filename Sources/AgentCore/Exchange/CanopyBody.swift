@@ -1,0 +1,97 @@
+/// The body of an answer, looked into where Canopy puts things: inside `data`, or bare.
+///
+/// A view: valid only while the bytes that it was made from are.
+package struct CanopyBody {
+    private let root: JSONValue?
+    private let status: Int
+
+    package init(_ bytes: UnsafeRawBufferPointer, status: Int) {
+        self.status = status
+        do throws(JSONFault) {
+            root = try JSONReader.parse(bytes)
+        } catch {
+            // Not JSON is an answer too: a portal's page, a proxy's error. It has no members.
+            root = nil
+        }
+    }
+
+    /// The resource itself.
+    package var resource: JSONValue? {
+        guard let root, root.kind == .object else { return nil }
+        if let data = root["data"], data.kind == .object { return data }
+        return root
+    }
+
+    /// Whether it is Canopy's error envelope: an object whose `error` is an object with
+    /// `statusCode` equal to the HTTP status.
+    package var isEnvelope: Bool {
+        guard let code = root?["error"]?["statusCode"]?.int else { return false }
+        return code == Int64(status)
+    }
+
+    /// The server's message and details, for people; nil without an envelope.
+    package var words: String? {
+        guard isEnvelope, let error = root?["error"] else { return nil }
+        var words = error["message"]?.string ?? "no message"
+        if let details = error["details"] {
+            let listed = details.elements.compactMap(\.string).joined(separator: ", ")
+            if !listed.isEmpty { words += ": " + listed }
+        }
+        return CanopyBody.printable(words)
+    }
+
+    /// `error.code` where there is one: the stable field, not always there.
+    package var code: String? {
+        guard isEnvelope else { return nil }
+        return root?["error"]?["code"]?.string.map(CanopyBody.printable)
+    }
+
+    package var hasAccessToken: Bool {
+        (member("access_token")?.stringCount ?? 0) > 0
+    }
+
+    /// A token: 1 byte to the limit, and no byte that could end a header line.
+    package func token(_ key: StaticString, in memory: SecretMemory) -> Secret? {
+        guard let value = member(key), let count = value.stringCount, count > 0,
+            count <= Limits.tokenBytes, let secret = value.secret(in: memory),
+            secret.withBytes({ $0.allSatisfy { (0x21...0x7E).contains($0) } })
+        else { return nil }
+        return secret
+    }
+
+    package var tokenType: String? { member("token_type")?.string }
+
+    /// `expires_in`; nil unless it is a positive number of seconds below ten years.
+    package var lifetime: TimeSpan? {
+        guard let seconds = member("expires_in")?.int, (1...315_360_000).contains(seconds) else {
+            return nil
+        }
+        return .seconds(seconds)
+    }
+
+    package var identity: Identity? {
+        guard let identity = member("identity"), let id = identity["id"]?.string else {
+            return nil
+        }
+        return Identity(id: id, email: identity["email"]?.string ?? "")
+    }
+
+    /// Whether a sign-in is not complete yet: the answer carries a challenge.
+    package var wantsSecondFactor: Bool {
+        member("requires_mfa_challenge")?.bool == true || member("mfa_challenge")?.kind == .object
+    }
+
+    private func member(_ key: StaticString) -> JSONValue? {
+        resource?[key] ?? root?[key]
+    }
+
+    /// A server's text on its way to a terminal or a log: no control characters, and not endless.
+    private static func printable(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars.prefix(300) {
+            let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+            result.unicodeScalars.append(isControl ? " " : scalar)
+        }
+        return result
+    }
+}

@@ -1,0 +1,157 @@
+/// Decides whether the stored refresh token may be presented.
+///
+/// A value without I/O: the exchange collects the evidence under the profile's lock, asks, and
+/// does what it is told. Step 2 of ROTATION, sentence by sentence.
+package enum PresentationGuard {
+    /// What was found.
+    package struct Evidence: Sendable {
+        package var slot: SlotReading
+        package var item: ItemReading
+        /// nil where the state directory or the profile's file does not exist.
+        package var signIns: KnownSignIns?
+        /// The copy in the runtime directory: same boot only; the higher mark counts.
+        package var runtimeMarks: [SignInID: Int64]
+        /// nil where there is none.
+        package var anchor: Anchor?
+        package var now: Moment
+        package var boot: BootID
+        /// What canopyd knows already; nil for nothing.
+        package var known: Generation?
+        /// Whether presenting is wanted at all, or settling what is there.
+        package var mayPresent: Bool
+
+        package init(
+            slot: SlotReading, item: ItemReading, signIns: KnownSignIns?,
+            runtimeMarks: [SignInID: Int64], anchor: Anchor?, now: Moment, boot: BootID,
+            known: Generation?, mayPresent: Bool
+        ) {
+            self.slot = slot
+            self.item = item
+            self.signIns = signIns
+            self.runtimeMarks = runtimeMarks
+            self.anchor = anchor
+            self.now = now
+            self.boot = boot
+            self.known = known
+            self.mayPresent = mayPresent
+        }
+    }
+
+    /// What to do.
+    package enum Decision: Equatable, Sendable {
+        /// Store the slot's successor, read it back, make it durable, empty the slot, and ask again.
+        case storeSuccessor
+        /// The item holds the slot's generation: make up for reading back and durability, empty
+        /// the slot, and ask again.
+        case confirmSuccessor
+        /// The slot holds nothing of use: empty it, and ask again.
+        case dropSuccessor
+        /// Go on to step 3. `ambiguous`: these bytes may have been presented before.
+        case present(ambiguous: Bool)
+        /// Report the item as it is; nothing is to be presented. `ambiguous` as above.
+        case adopt(ambiguous: Bool)
+        /// Too early: hold, floor, or told to wait.
+        case wait(TimeSpan)
+        case signInRequired(SignInReason)
+    }
+
+    package static func decide(_ evidence: Evidence) -> Decision {
+        if let decision = decideSlot(evidence) { return decision }
+        guard case .session(let item) = evidence.item else {
+            return absent(evidence)
+        }
+        guard let signIns = evidence.signIns else { return .signInRequired(.restoredCopy) }
+        if let death = signIns.death(of: item.signIn) { return .signInRequired(death.reason) }
+        guard signIns.knowsAlive(item.signIn) else { return .signInRequired(.restoredCopy) }
+        let mark = highestMark(of: item.signIn, evidence)
+        if let mark, item.generation < mark { return .signInRequired(.restoredCopy) }
+        guard item.anchor == evidence.anchor else { return .signInRequired(.restoredCopy) }
+
+        let ambiguous = mark == item.generation
+        guard evidence.mayPresent else { return .adopt(ambiguous: ambiguous) }
+        if let known = evidence.known, known.signIn != item.signIn || known.number < item.generation,
+            item.access?.canServe(at: evidence.now, boot: evidence.boot) == true
+        {
+            return .adopt(ambiguous: ambiguous)
+        }
+        let wait = max(
+            item.notBefore?.remaining(at: evidence.now, boot: evidence.boot) ?? .zero,
+            ambiguous ? .zero : floorRemaining(item, evidence))
+        return wait > .zero ? .wait(wait) : .present(ambiguous: ambiguous)
+    }
+
+    private static func decideSlot(_ evidence: Evidence) -> Decision? {
+        let slot: SessionHeader
+        switch evidence.slot {
+        case .empty: return nil
+        case .torn: return .dropSuccessor
+        case .session(let header): slot = header
+        }
+        switch evidence.item {
+        case .session(let item) where item.signIn == slot.signIn:
+            if item.generation < slot.generation { return .storeSuccessor }
+            return item.generation == slot.generation ? .confirmSuccessor : .dropSuccessor
+        case .session, .otherMachine:
+            return .dropSuccessor
+        case .none:
+            return evidence.signIns?.knowsAlive(slot.signIn) == true
+                ? .storeSuccessor : .dropSuccessor
+        }
+    }
+
+    private static func absent(_ evidence: Evidence) -> Decision {
+        guard let signIns = evidence.signIns else {
+            return .signInRequired(evidence.item == .otherMachine ? .otherMachine : .signedOut)
+        }
+        if let current = signIns.current, let death = signIns.death(of: current) {
+            return .signInRequired(death.reason)
+        }
+        if evidence.item == .otherMachine { return .signInRequired(.otherMachine) }
+        return .signInRequired(signIns.expectsItem ? .keyringReset : .signedOut)
+    }
+
+    private static func highestMark(of signIn: SignInID, _ evidence: Evidence) -> Int64? {
+        let durable = evidence.signIns?.mark(of: signIn)
+        guard let copy = evidence.runtimeMarks[signIn] else { return durable }
+        return max(copy, durable ?? copy)
+    }
+
+    /// The floor counts from the last rotation; a sign-in is none. The same bytes again are no new
+    /// rotation either, and must not miss the server's grace.
+    private static func floorRemaining(_ item: SessionHeader, _ evidence: Evidence) -> TimeSpan {
+        guard let last = item.lastRotation, let lifetime = item.access?.lifetime else {
+            return .zero
+        }
+        let age = last.age(at: evidence.now, boot: evidence.boot)
+        return max(.zero, RotationTiming.floor(lifetime: lifetime) - age)
+    }
+}
+
+/// One generation of one sign-in.
+package struct Generation: Equatable, Hashable, Sendable {
+    package let signIn: SignInID
+    package let number: Int64
+
+    package init(signIn: SignInID, number: Int64) {
+        self.signIn = signIn
+        self.number = number
+    }
+}
+
+/// What the successor slot holds.
+package enum SlotReading: Equatable, Sendable {
+    case empty
+    /// Bytes that are no whole session: a write was cut short, which a reader cannot mend.
+    case torn
+    case session(SessionHeader)
+}
+
+/// What an unlocked keyring holds for a profile on this machine.
+package enum ItemReading: Equatable, Sendable {
+    /// No item, or one with an empty secret, which was never stored: gnome-keyring writes a new
+    /// item in two steps, and a crash between them leaves that.
+    case none
+    /// Nothing for this machine, but something for another.
+    case otherMachine
+    case session(SessionHeader)
+}

@@ -1,0 +1,274 @@
+/// One rotation, from top to bottom: lock, read, guard, mark, present, store, report.
+///
+/// The order is the safety argument (ROTATION, steps 1 to 6). Nothing here decides about tokens:
+/// ``PresentationGuard`` says what may be done, ``RefreshMeaning`` what an answer means.
+package struct Rotation<World: ExchangeWorld> {
+    private let world: World
+    private let known: Generation?
+    private let mayPresent: Bool
+
+    /// `known` is what canopyd has in hand; `mayPresent` false settles what is in slot and
+    /// keyring, and presents nothing.
+    package init(in world: World, known: Generation?, mayPresent: Bool) {
+        self.world = world
+        self.known = known
+        self.mayPresent = mayPresent
+    }
+
+    /// Steps 1 to 6 under the profile's lock.
+    package func run() throws(World.Interruption) -> ExchangeOutcome {
+        guard try world.lock() else {
+            return .failed(Failure(.lockBusy, "another exchange holds the profile's lock"))
+        }
+        return try runLocked()
+    }
+
+    /// Steps 2 to 6, for a caller that holds the lock.
+    package func runLocked() throws(World.Interruption) -> ExchangeOutcome {
+        while true {
+            let state: StateContents
+            switch try world.readState() {
+            case .found(let contents): state = contents
+            case .failed(let failure): return .failed(failure)
+            }
+            let item: ItemContents
+            switch try world.readItem(knowing: state.signIns) {
+            case .found(let contents): item = contents
+            case .failed(let failure): return .failed(failure)
+            }
+            let slot = try world.readSlot()
+            let decision = PresentationGuard.decide(
+                PresentationGuard.Evidence(
+                    slot: slot.reading, item: item.reading, signIns: state.signIns,
+                    runtimeMarks: state.runtimeMarks, anchor: state.anchor, now: world.now(),
+                    boot: world.boot, known: known, mayPresent: mayPresent))
+            switch (decision, item, slot) {
+            case (.storeSuccessor, _, .session(let successor)):
+                if let failure = try storeWithPatience(successor) {
+                    return .session(
+                        SessionReport(successor, isAmbiguous: false, storeFailure: failure))
+                }
+            case (.confirmSuccessor, _, .session(let successor)):
+                if let failure = try confirm(successor) {
+                    return .session(
+                        SessionReport(successor, isAmbiguous: false, storeFailure: failure))
+                }
+                try world.emptySlot()
+            case (.dropSuccessor, _, _):
+                try world.emptySlot()
+            case (.adopt(let ambiguous), .session(let session), _):
+                return .session(SessionReport(session, isAmbiguous: ambiguous))
+            case (.wait(let span), .session(let session), _):
+                return .tooEarly(SessionReport(session, isAmbiguous: false), span)
+            case (.present(let ambiguous), .session(let session), _):
+                return try present(session, state.signIns ?? KnownSignIns(), ambiguous)
+            case (.signInRequired(let reason), _, _):
+                return .signInRequired(reason, "")
+            case (.storeSuccessor, _, _), (.confirmSuccessor, _, _), (.adopt, _, _),
+                (.wait, _, _), (.present, _, _):
+                preconditionFailure("the guard decided about a session that was not read")
+            }
+        }
+    }
+
+    // Steps 3 and 4.
+    private func present(
+        _ session: StoredSession, _ signIns: KnownSignIns, _ presentedBefore: Bool
+    ) throws(World.Interruption) -> ExchangeOutcome {
+        let position = session.header.position
+        let markBefore = signIns.mark(of: position.signIn)
+        var marked = signIns
+        if marked.current != position.signIn {
+            // A sign-in was cut short after its item was stored: that item counts from now on.
+            marked.complete(position.signIn, account: session.header.account)
+        }
+        marked.raiseMark(of: position.signIn, to: position.number)
+        if let failure = try world.writeSignIns(marked) { return .failed(failure) }
+
+        var attempt = session
+        attempt.header.attemptedAt = world.now().wall
+        if let failure = try store(attempt) {
+            try withdraw(presentedBefore, marked, position, to: markBefore)
+            return .failed(failure)
+        }
+
+        try world.announce(.presenting)
+        var ambiguous = presentedBefore
+        var retries = RotationTiming.quickRetries[...]
+        var unavailableBefore = false
+        while true {
+            let sent = Stamp(world.now(), boot: world.boot)
+            let transmission = try world.present(attempt.refreshToken, to: attempt.header.baseURL)
+            let meaning = RefreshMeaning(
+                transmission, sent: sent, now: world.now(), memory: world.memory)
+            let failure: Failure
+            var pause = retries.first
+            switch meaning {
+            case .rotated(let grant):
+                return try keep(grant, of: attempt, ambiguous)
+            case .verdict(let words):
+                return try bury(attempt, words, ambiguous ? .rotationLost : .revokedOrExpired)
+            case .notNative:
+                return .failed(
+                    Failure(
+                        .notNative,
+                        "the server rotated without a refresh token in its answer: "
+                            + "the session delivers by cookie"))
+            case .refused(let words):
+                return .failed(Failure(.refused, words))
+            case .toldToWait(let wait, let words):
+                return try obey(wait, words, attempt)
+            case .unavailable(let wait, let words):
+                guard !unavailableBefore else { return try obey(wait, words, attempt) }
+                unavailableBefore = true
+                ambiguous = true
+                pause = RotationTiming.unavailableRetry
+                failure = Failure(.serverError, words)
+            case .notPresented(let detail):
+                failure = Failure(.notPresented, detail)
+                guard ambiguous else {
+                    try withdraw(presentedBefore, marked, position, to: markBefore)
+                    return .failed(failure)
+                }
+            case .ambiguous(let cause):
+                ambiguous = true
+                failure = cause
+            }
+            guard let pause else { return .failed(failure) }
+            retries = retries.dropFirst()
+            try world.announce(.retrying(failure))
+            try world.pause(for: pause)
+        }
+    }
+
+    /// Nothing was presented after all, so the mark that said it might goes back to where it was.
+    private func withdraw(
+        _ presentedBefore: Bool, _ marked: KnownSignIns, _ position: Generation, to before: Int64?
+    ) throws(World.Interruption) {
+        guard !presentedBefore else { return }
+        var restored = marked
+        restored.withdrawMark(of: position.signIn, to: before)
+        // A failure is ignored: a mark that is too high makes the next attempt count as a
+        // repetition, which costs a hold and loses nothing.
+        _ = try world.writeSignIns(restored)
+    }
+
+    // Step 5.
+    private func keep(
+        _ grant: Grant, of session: StoredSession, _ ambiguous: Bool
+    ) throws(World.Interruption) -> ExchangeOutcome {
+        let now = Stamp(world.now(), boot: world.boot)
+        var header = session.header
+        let lifetime = grant.accessToken?.life.lifetime ?? header.access?.lifetime
+        header = SessionHeader(
+            signIn: header.signIn, generation: header.generation + 1, baseURL: header.baseURL,
+            publishableKey: header.publishableKey, identity: header.identity,
+            signedInAt: header.signedInAt, anchor: header.anchor, lastRotation: now)
+        var hold = TimeSpan.zero
+        if ambiguous {
+            hold = RotationTiming.hold(lifetime: lifetime ?? RotationTiming.backOffCeiling)
+        }
+        if !world.keyringWritesAtOnce {
+            hold = max(hold, RotationTiming.lateStoreHold)
+        }
+        if hold > .zero {
+            header.notBefore = NotBefore(since: now, span: hold)
+        }
+        let successor = StoredSession(
+            header: header, refreshToken: grant.refreshToken, accessToken: grant.accessToken)
+        let slotHolds = try world.fillSlot(successor)
+        if let failure = try storeWithPatience(successor, for: slotHolds ? .brief : .endless) {
+            return .session(SessionReport(successor, isAmbiguous: false, storeFailure: failure))
+        }
+        return .session(SessionReport(successor, isAmbiguous: false))
+    }
+
+    private enum Patience {
+        /// The slot keeps what cannot be stored.
+        case brief
+        /// This process is the only one that has it.
+        case endless
+    }
+
+    /// Stores the successor and empties the slot; the reason if it could not be stored in time.
+    private func storeWithPatience(
+        _ successor: StoredSession, for patience: Patience = .brief
+    ) throws(World.Interruption) -> Failure? {
+        let began = world.now().boot
+        while true {
+            guard let failure = try store(successor) else {
+                try world.emptySlot()
+                return nil
+            }
+            if patience == .brief, world.now().boot - began >= RotationTiming.storePatience {
+                return failure
+            }
+            try world.announce(.retrying(failure))
+            try world.pause(for: RotationTiming.storeRetry)
+        }
+    }
+
+    /// Written, read back and equal, and safe from a power cut.
+    private func store(_ session: StoredSession) throws(World.Interruption) -> Failure? {
+        try ItemStore(world).store(session)
+    }
+
+    /// An exchange may have died between writing and syncing: makes up for what it left out.
+    private func confirm(_ session: StoredSession) throws(World.Interruption) -> Failure? {
+        try ItemStore(world).confirm(session)
+    }
+
+    /// Remembers a `Retry-After` across restarts, in the item.
+    private func obey(
+        _ wait: TimeSpan?, _ words: String, _ session: StoredSession
+    ) throws(World.Interruption) -> ExchangeOutcome {
+        guard let wait else { return .failed(Failure(.throttled, words)) }
+        let span = RotationTiming.obeyed(retryAfter: wait, draw: world.draw())
+        var waiting = session
+        waiting.header.notBefore = NotBefore(
+            since: Stamp(world.now(), boot: world.boot), span: span)
+        // A failure is ignored: canopyd is told the wait as well, and only a restart would ask
+        // too early.
+        _ = try store(waiting)
+        return .failed(Failure(.throttled, words, wait: span))
+    }
+
+    /// A verdict is about bytes (I4), and final once it is recorded.
+    private func bury(
+        _ session: StoredSession, _ words: String, _ reason: SignInReason
+    ) throws(World.Interruption) -> ExchangeOutcome {
+        let position = session.header.position
+        while true {
+            if case .found(let state) = try world.readState() {
+                if case .found(.session(let stored)) = try world.readItem(knowing: state.signIns),
+                    stored.header.signIn == position.signIn,
+                    stored.header.generation > position.number
+                {
+                    return .session(SessionReport(stored, isAmbiguous: false))
+                }
+                var signIns = state.signIns ?? KnownSignIns()
+                signIns.bury(
+                    KnownSignIns.Death(
+                        signIn: position.signIn, generation: position.number, reason: reason,
+                        at: world.now().wall))
+                if try world.writeSignIns(signIns) == nil { break }
+            }
+            // Unrecorded it must not be reported: a restart would present the dead token again.
+            try world.announce(
+                .retrying(Failure(.storageFailed, "the end of the session cannot be recorded")))
+            try world.pause(for: RotationTiming.backOffStart)
+        }
+        try world.emptySlot()
+        // A failure is ignored: the item is dead by record, and is never read as anything else.
+        _ = try world.deleteItem()
+        _ = try world.syncKeyring()
+        return .signInRequired(reason, words)
+    }
+}
+
+extension SessionHeader {
+    /// What a status shows of the session while the keyring is locked.
+    package var account: KnownSignIns.Account {
+        KnownSignIns.Account(baseURL: baseURL, identity: identity, signedInAt: signedInAt)
+    }
+}

@@ -1,0 +1,115 @@
+/// One sign-in, from top to bottom, in two phases: the guard accepts the new id and the old one
+/// until the new session is stored, so that a crash between any two steps leaves one that works.
+package struct SignIn<World: ExchangeWorld> {
+    private let world: World
+    private let id: SignInID
+    private let baseURL: String
+    private let publishableKey: String
+
+    /// `id` is freshly drawn; email and password are the world's to send.
+    package init(in world: World, id: SignInID, baseURL: String, publishableKey: String) {
+        self.world = world
+        self.id = id
+        self.baseURL = baseURL
+        self.publishableKey = publishableKey
+    }
+
+    /// Signs in under the profile's lock, replacing whatever the profile held.
+    package func run() throws(World.Interruption) -> ExchangeOutcome {
+        guard try world.lock() else {
+            return .failed(Failure(.lockBusy, "another exchange holds the profile's lock"))
+        }
+        // Keyring and state directory are tried first: a password is not to be spent on a session
+        // that cannot be kept.
+        let anchor: Anchor
+        switch try world.makeAnchor() {
+        case .found(let made): anchor = made
+        case .failed(let failure): return .failed(failure)
+        }
+        let state: StateContents
+        switch try world.readState() {
+        case .found(let contents): state = contents
+        case .failed(let failure): return .failed(failure)
+        }
+        if case .failed(let failure) = try world.readItem(knowing: state.signIns) {
+            return .failed(failure)
+        }
+        var signIns = state.signIns ?? KnownSignIns()
+        signIns.begin(id)
+        if let failure = try world.writeSignIns(signIns) { return .failed(failure) }
+
+        try world.announce(.presenting)
+        let sent = Stamp(world.now(), boot: world.boot)
+        let transmission = try world.signIn(at: baseURL, publishableKey: publishableKey)
+        switch SignInMeaning(transmission, sent: sent, now: world.now(), memory: world.memory) {
+        case .granted(let grant, let identity):
+            return try keep(grant, identity, anchor, signIns)
+        case .challenged:
+            try abandon(signIns)
+            guard case .answered(let answer) = transmission else {
+                preconditionFailure("a challenge without an answer")
+            }
+            return .challenged(answer.body)
+        case .notNative(let accessToken):
+            try abandon(signIns)
+            if let accessToken {
+                // Nobody could ever refresh it. That it may fail to end is ignored: it expires.
+                _ = try world.signOut(accessToken, naming: nil, at: baseURL)
+            }
+            return .rejected(
+                Rejection(
+                    .keyNotNative,
+                    "the key is marked Web: the server keeps the refresh token in a cookie"))
+        case .rejected(let words):
+            try abandon(signIns)
+            return .rejected(Rejection(.credentials, words))
+        case .failed(let failure):
+            try abandon(signIns)
+            return .failed(failure)
+        }
+    }
+
+    private func keep(
+        _ grant: Grant, _ identity: Identity, _ anchor: Anchor, _ signIns: KnownSignIns
+    ) throws(World.Interruption) -> ExchangeOutcome {
+        let header = SessionHeader(
+            signIn: id, generation: 0, baseURL: baseURL, publishableKey: publishableKey,
+            identity: identity, signedInAt: world.now().wall, anchor: anchor)
+        let session = StoredSession(
+            header: header, refreshToken: grant.refreshToken, accessToken: grant.accessToken)
+        if let failure = try storeWithPatience(session) {
+            // Not stored, not signed in. The old session, if there was one, still counts.
+            try abandon(signIns)
+            if let accessToken = grant.accessToken {
+                _ = try world.signOut(
+                    accessToken.value, naming: grant.refreshToken, at: baseURL)
+            }
+            return .failed(failure)
+        }
+        // A successor of the old sign-in has nothing to wait for any more.
+        try world.emptySlot()
+        var completed = signIns
+        completed.complete(id, account: header.account)
+        // A failure is ignored: the guard accepts a pending id, and the first rotation completes.
+        _ = try world.writeSignIns(completed)
+        return .session(SessionReport(session, isAmbiguous: false))
+    }
+
+    private func storeWithPatience(
+        _ session: StoredSession
+    ) throws(World.Interruption) -> Failure? {
+        let began = world.now().boot
+        while let failure = try ItemStore(world).store(session) {
+            guard world.now().boot - began < RotationTiming.storePatience else { return failure }
+            try world.pause(for: RotationTiming.storeRetry)
+        }
+        return nil
+    }
+
+    private func abandon(_ signIns: KnownSignIns) throws(World.Interruption) {
+        var abandoned = signIns
+        abandoned.abandon(id)
+        // A failure is ignored: a pending id that nothing was stored under accepts nothing.
+        _ = try world.writeSignIns(abandoned)
+    }
+}

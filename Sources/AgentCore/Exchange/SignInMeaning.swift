@@ -1,0 +1,62 @@
+/// What Canopy's answer to a sign-in means. Nothing here is ever tried again by itself: passwords
+/// and codes are throttled, and five wrong ones lock an address out for 15 minutes.
+package enum SignInMeaning: Sendable {
+    /// Signed in with a native key.
+    case granted(Grant, Identity)
+    /// Signed in with a key that delivers by cookie: the access token ends the useless session.
+    case notNative(accessToken: Secret?)
+    /// A second factor is wanted.
+    case challenged
+    /// Any 4xx with the envelope.
+    case rejected(String)
+    case failed(Failure)
+
+    /// `sent` is when the request was sent, and the answer's lifetimes count from then.
+    package init(_ transmission: Transmission, sent: Stamp, now: Moment, memory: SecretMemory) {
+        switch transmission {
+        case .notSent(let detail):
+            self = .failed(Failure(.notPresented, detail))
+        case .lost(let detail):
+            self = .failed(Failure(.noAnswer, detail))
+        case .answered(let answer):
+            self = answer.body.withBytes { bytes in
+                SignInMeaning(
+                    answer, CanopyBody(bytes, status: answer.status), sent: sent, now: now,
+                    memory: memory)
+            }
+        }
+    }
+
+    private init(
+        _ answer: CanopyAnswer, _ body: CanopyBody, sent: Stamp, now: Moment, memory: SecretMemory
+    ) {
+        let words = body.words ?? "HTTP status \(answer.status)"
+        switch answer.status {
+        case 200..<300:
+            if let grant = Grant(answer, body, sent: sent, memory: memory) {
+                self = .granted(grant, grant.identity ?? Identity(id: "", email: ""))
+            } else if body.wantsSecondFactor {
+                self = .challenged
+            } else if body.hasAccessToken {
+                self = .notNative(accessToken: body.token("access_token", in: memory))
+            } else {
+                self = .failed(
+                    Failure(
+                        .serverError,
+                        "the server answered \(answer.status) with a body that is not Canopy's"))
+            }
+        case 429:
+            self = .failed(Failure(.throttled, words, wait: answer.waitTold(at: now)))
+        case 400..<500 where body.isEnvelope:
+            self = .rejected(words)
+        case 408, 500..<600:
+            self = .failed(
+                Failure(.serverError, "the server answered \(answer.status): \(words)"))
+        default:
+            self = .failed(
+                Failure(
+                    .somebodyInBetween,
+                    "HTTP status \(answer.status) that is not Canopy's: captive portal or proxy?"))
+        }
+    }
+}

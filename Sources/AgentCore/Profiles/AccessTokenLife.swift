@@ -1,0 +1,47 @@
+/// How long an access token is good: an ``AccessToken`` without its value.
+package struct AccessTokenLife: Equatable, Sendable {
+    package let lifetime: TimeSpan
+    package let sent: Stamp
+    package let expiry: WallTime?
+    package let serverClockOffset: TimeSpan?
+
+    package init(
+        lifetime: TimeSpan, sent: Stamp, expiry: WallTime?, serverClockOffset: TimeSpan?
+    ) {
+        self.lifetime = lifetime
+        self.sent = sent
+        self.expiry = expiry
+        self.serverClockOffset = serverClockOffset
+    }
+
+    /// How long the token is still good by the earlier of the two clocks; negative when over.
+    ///
+    /// The boot clock counts from the sending of the request. The wall clock counts only where the
+    /// server's `Date` has told how far ours is off: a laptop that wakes up in 1970, or in 2040,
+    /// must neither hand out a dead token nor throw away a good one. Under another boot than the
+    /// token's own nothing is known of its age, so it counts as over.
+    package func remaining(at now: Moment, boot: BootID) -> TimeSpan {
+        guard boot == sent.boot else { return TimeSpan(nanoseconds: -1) }
+        let byBootClock = lifetime - (now.boot - sent.moment.boot)
+        guard let expiry, let serverClockOffset else { return byBootClock }
+        return min(byBootClock, expiry - (now.wall + serverClockOffset))
+    }
+
+    /// Whether a client that asks for no particular validity would be given the token.
+    package func canServe(at now: Moment, boot: BootID) -> Bool {
+        remaining(at: now, boot: boot) >= standardValidity
+    }
+
+    /// When it expires, on our wall clock as it was when the token came.
+    package var expiresAt: WallTime {
+        let byLifetime = sent.moment.wall + lifetime
+        guard let expiry, let serverClockOffset else { return byLifetime }
+        return min(byLifetime, expiry + TimeSpan(nanoseconds: -serverClockOffset.nanoseconds))
+    }
+
+    /// The validity that a client gets that does not ask for one: 30 s, or a quarter of the
+    /// lifetime where that is less (INTERFACE).
+    package var standardValidity: TimeSpan {
+        min(.seconds(Int64(Limits.minimumValiditySeconds)), lifetime * 0.25)
+    }
+}

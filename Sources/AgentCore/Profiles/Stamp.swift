@@ -1,0 +1,42 @@
+/// When something happened, such that its age can be told in another boot as well.
+package struct Stamp: Hashable, Sendable {
+    package let moment: Moment
+    package let boot: BootID
+
+    package init(_ moment: Moment, boot: BootID) {
+        self.moment = moment
+        self.boot = boot
+    }
+
+    /// How long ago it happened; never negative.
+    ///
+    /// Within one boot the boot clock tells. Across boots the wall clock does, and it may have been
+    /// wrong at either end: a stamp from the future must not stay young for ever, so the time
+    /// since the present boot is a lower bound.
+    package func age(at now: Moment, boot present: BootID) -> TimeSpan {
+        if boot == present {
+            return max(.zero, now.boot - moment.boot)
+        }
+        let sinceBoot = TimeSpan(nanoseconds: now.boot.nanoseconds)
+        return max(.zero, sinceBoot, now.wall - moment.wall)
+    }
+}
+
+/// A time before which a refresh token may not be presented, across restarts and reboots.
+package struct NotBefore: Hashable, Sendable {
+    /// When the waiting began.
+    package let since: Stamp
+
+    /// How long it lasts, counted from `since`.
+    package let span: TimeSpan
+
+    package init(since: Stamp, span: TimeSpan) {
+        self.since = since
+        self.span = span
+    }
+
+    /// What is left of the waiting; zero when it is over.
+    package func remaining(at now: Moment, boot: BootID) -> TimeSpan {
+        max(.zero, span - since.age(at: now, boot: boot))
+    }
+}

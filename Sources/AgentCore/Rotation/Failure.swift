@@ -1,0 +1,41 @@
+/// Why an exchange brought no new access token, when no new sign-in is needed for it.
+package struct Failure: Error, Equatable, Sendable {
+    package enum Kind: UInt8, Sendable, CaseIterable {
+        /// The request never left: resolving, connecting or TLS failed.
+        case notPresented = 1
+        /// The request was sent and no whole answer came.
+        case noAnswer
+        /// 408, 5xx, or a 2xx that makes no sense.
+        case serverError
+        /// 3xx, or a 4xx that is not Canopy's: a captive portal or a proxy.
+        case somebodyInBetween
+        /// 429, or 503 with `Retry-After`.
+        case throttled
+        /// The server answered with its own envelope that it will not.
+        case refused
+        /// A refresh that brought no refresh token: not a native session.
+        case notNative
+        case keyringLocked
+        case keyringUnavailable
+        /// The state directory cannot be read or written; nothing was presented.
+        case storageFailed
+        /// The successor is in the slot, not yet in the keyring; its access token serves.
+        case successorUnstored
+        /// Another exchange holds the profile's lock.
+        case lockBusy
+    }
+
+    package let kind: Kind
+
+    /// What happened, in a sentence for people: the cause, or the server's own words.
+    package let detail: String
+
+    /// For how long nothing is to be presented, where that is known.
+    package let wait: TimeSpan?
+
+    package init(_ kind: Kind, _ detail: String, wait: TimeSpan? = nil) {
+        self.kind = kind
+        self.detail = detail
+        self.wait = wait
+    }
+}
