@@ -1,292 +1,283 @@
-/// One value of parsed JSON: a view into the bytes, valid only while they are.
+/// One value of a document: a view, valid only while the bytes that were parsed are.
 package struct JSONValue {
     package enum Kind: Equatable, Sendable {
         case object, array, string, number, bool, null
     }
 
-    let bytes: UnsafeRawBufferPointer
-    let tape: [JSONEntry]
-    let index: Int
+    private let bytes: UnsafeRawBufferPointer
+    private let tape: [JSONEntry]
+    private let index: Int
 
-    private var entry: JSONEntry { tape[index] }
-
-    private func value(at index: Int) -> JSONValue {
-        JSONValue(bytes: bytes, tape: tape, index: index)
+    init(bytes: UnsafeRawBufferPointer, tape: [JSONEntry], index: Int) {
+        self.bytes = bytes
+        self.tape = tape
+        self.index = index
     }
 
     package var kind: Kind {
-        switch entry.kind {
+        switch entry.form {
         case .object: .object
         case .array: .array
         case .plainString, .escapedString: .string
-        case .integer, .real: .number
+        case .integer, .fraction: .number
         case .true, .false: .bool
         case .null: .null
         }
     }
 
-    // MARK: Containers
-
-    /// The member of an object; nil if there is none, or this is no object.
+    /// The member of that name; of several the last. nil if absent, or if this is no object.
     ///
-    /// Names are compared after decoding, byte for byte; of duplicates the last counts.
+    /// Names are compared by their decoded bytes, without normalisation.
     package subscript(_ key: StaticString) -> JSONValue? {
         member(UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
     }
 
-    /// The member of an object; nil if there is none, or this is no object.
-    ///
-    /// Names are compared after decoding, byte for byte; of duplicates the last counts.
+    /// The member of that name; of several the last. nil if absent, or if this is no object.
     @_disfavoredOverload
     package subscript(_ key: String) -> JSONValue? {
         var key = key
         return key.withUTF8 { member(UnsafeRawBufferPointer($0)) }
     }
 
-    private func member(_ key: UnsafeRawBufferPointer) -> JSONValue? {
-        guard entry.kind == .object else { return nil }
+    private func member(_ name: UnsafeRawBufferPointer) -> JSONValue? {
+        guard entry.form == .object else { return nil }
         var found: Int?
-        var name = index + 1
+        var key = index + 1
         for _ in 0..<entry.length {
-            if value(at: name).isString(key) { found = name + 1 }
-            name = Int(tape[name + 1].next)
+            if JSONText(bytes, tape[key]).equals(name) { found = key + 1 }
+            key = Int(tape[key + 1].next)
         }
-        return found.map(value(at:))
+        return found.map { JSONValue(bytes: bytes, tape: tape, index: $0) }
     }
 
-    /// The number of elements of an array or members of an object (duplicates included); else 0.
-    package var count: Int {
-        switch entry.kind {
-        case .object, .array: Int(entry.length)
-        case .plainString, .escapedString, .integer, .real, .true, .false, .null: 0
-        }
-    }
+    /// The decoded text of a string; nil of anything else.
+    package var string: String? { text?.string }
 
-    /// The elements of an array; of anything else, none.
-    package var elements: JSONElements {
-        JSONElements(array: self, next: index + 1, left: entry.kind == .array ? count : 0)
-    }
-
-    /// The members of an object as written, duplicates included; of anything else, none.
-    package var members: JSONMembers {
-        JSONMembers(object: self, next: index + 1, left: entry.kind == .object ? count : 0)
-    }
-
-    // MARK: Strings
-
-    /// The bytes between the quotes, as written.
-    private var written: UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(
-            rebasing: bytes[Int(entry.offset)..<Int(entry.offset) + Int(entry.length)])
-    }
-
-    /// The number of bytes that the string has in UTF-8; nil if this is no string.
-    package var stringCount: Int? {
-        switch entry.kind {
-        case .plainString: Int(entry.length)
-        case .escapedString:
-            JSONStringBytes(written).reduce(into: 0) { count, _ in count += 1 }
-        case .object, .array, .integer, .real, .true, .false, .null: nil
-        }
-    }
-
-    /// The decoded string; nil if this is none. Not for secrets, of which it would leave copies.
-    package var string: String? {
-        guard kind == .string else { return nil }
-        return String(unsafeUninitializedCapacity: Int(entry.length)) {
-            copyString(to: UnsafeMutableRawBufferPointer($0))
-        }
-    }
-
-    /// The decoded string, from the bytes straight into secret memory; nil if this is none.
+    /// The decoded bytes of a string, written straight into `memory`; nil of anything else.
     package func secret(in memory: SecretMemory) -> Secret? {
-        guard kind == .string else { return nil }
-        return Secret(capacity: Int(entry.length), in: memory, fill: copyString(to:))
+        guard let text else { return nil }
+        return Secret(capacity: text.count, in: memory) { text.decode(into: $0) }
     }
 
-    /// Whether this is a string of exactly the UTF-8 bytes `text`, found out without a copy.
-    package func isString(_ text: UnsafeRawBufferPointer) -> Bool {
-        switch entry.kind {
-        case .plainString: text.count == entry.length && written.elementsEqual(text)
-        case .escapedString: JSONStringBytes(written).elementsEqual(text)
-        case .object, .array, .integer, .real, .true, .false, .null: false
-        }
-    }
+    /// How many bytes the decoded string has; nil of anything else.
+    package var stringCount: Int? { text?.count }
 
-    /// Writes the decoded bytes, which are never more than the written ones.
-    private func copyString(to target: UnsafeMutableRawBufferPointer) -> Int {
-        guard entry.kind == .escapedString else {
-            target.copyMemory(from: written)
-            return written.count
-        }
-        var used = 0
-        for byte in JSONStringBytes(written) {
-            target[used] = byte
-            used += 1
-        }
-        return used
-    }
-
-    // MARK: Other scalars
-
-    /// The number, if it is written as an integer (no fraction, no exponent) and fits.
+    /// A number that is written without fraction and exponent, if 64 bits hold it.
     package var int: Int64? {
-        guard entry.kind == .integer else { return nil }
-        let isNegative = written.first == UInt8(ascii: "-")
-        var result: Int64 = 0
+        guard entry.form == .integer else { return nil }
+        let written = slice
+        let isNegative = written[0] == UInt8(ascii: "-")
+        var value: Int64 = 0
         for byte in written.dropFirst(isNegative ? 1 : 0) {
             let digit = Int64(byte - UInt8(ascii: "0"))
-            let (tenfold, overflow) = result.multipliedReportingOverflow(by: 10)
-            // Negative numbers are built downwards, since there is one more of them.
-            let (sum, overflowToo) =
-                isNegative
-                ? tenfold.subtractingReportingOverflow(digit)
-                : tenfold.addingReportingOverflow(digit)
-            if overflow || overflowToo { return nil }
-            result = sum
+            let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
+            // Counted below zero, where one more value fits.
+            let (sum, carry) = shifted.subtractingReportingOverflow(digit)
+            if overflow || carry { return nil }
+            value = sum
         }
-        return result
+        if isNegative { return value }
+        let (positive, overflow) = Int64(0).subtractingReportingOverflow(value)
+        return overflow ? nil : positive
     }
 
-    /// The nearest finite number; nil if this is none, or it is beyond the largest.
+    /// Any number, rounded to the nearest `Double`; nil if that is infinite.
     package var double: Double? {
-        guard kind == .number, let number = Double(String(decoding: written, as: UTF8.self)),
-            number.isFinite
+        guard entry.form == .integer || entry.form == .fraction,
+            let value = Double(String(decoding: slice, as: UTF8.self)), value.isFinite
         else { return nil }
-        return number
+        return value
     }
 
     package var bool: Bool? {
-        switch entry.kind {
+        switch entry.form {
         case .true: true
         case .false: false
-        case .object, .array, .plainString, .escapedString, .integer, .real, .null: nil
+        case .object, .array, .plainString, .escapedString, .integer, .fraction, .null: nil
         }
     }
 
-    package var isNull: Bool { entry.kind == .null }
-}
+    package var isNull: Bool { entry.form == .null }
 
-/// The elements of an array, in order.
-package struct JSONElements: Sequence, IteratorProtocol {
-    fileprivate let array: JSONValue
-    fileprivate var next: Int
-    fileprivate var left: Int
+    /// The values of an array in order; nothing of anything else.
+    package var elements: Elements {
+        Elements(container: self, left: entry.form == .array ? count : 0, position: index + 1)
+    }
 
-    package mutating func next() -> JSONValue? {
-        guard left > 0 else { return nil }
-        left -= 1
-        let element = JSONValue(bytes: array.bytes, tape: array.tape, index: next)
-        next = Int(array.tape[next].next)
-        return element
+    /// The members of an object as written, duplicates included; nothing of anything else.
+    package var members: Members {
+        Members(container: self, left: entry.form == .object ? count : 0, position: index + 1)
+    }
+
+    /// How many values an array or members an object has, duplicates included; 0 of anything else.
+    package var count: Int {
+        entry.form == .array || entry.form == .object ? Int(entry.length) : 0
+    }
+
+    /// The values of an array.
+    package struct Elements: Sequence, IteratorProtocol {
+        fileprivate let container: JSONValue
+        fileprivate var left: Int
+        fileprivate var position: Int
+
+        package mutating func next() -> JSONValue? {
+            guard left > 0 else { return nil }
+            left -= 1
+            defer { position = Int(container.tape[position].next) }
+            return JSONValue(bytes: container.bytes, tape: container.tape, index: position)
+        }
+    }
+
+    /// The members of an object.
+    package struct Members: Sequence, IteratorProtocol {
+        fileprivate let container: JSONValue
+        fileprivate var left: Int
+        fileprivate var position: Int
+
+        package mutating func next() -> (key: String, value: JSONValue)? {
+            guard left > 0 else { return nil }
+            left -= 1
+            defer { position = Int(container.tape[position + 1].next) }
+            return (
+                JSONText(container.bytes, container.tape[position]).string,
+                JSONValue(bytes: container.bytes, tape: container.tape, index: position + 1)
+            )
+        }
+    }
+
+    private var entry: JSONEntry { tape[index] }
+
+    private var slice: UnsafeRawBufferPointer {
+        let start = Int(entry.offset)
+        return UnsafeRawBufferPointer(rebasing: bytes[start..<start + Int(entry.length)])
+    }
+
+    private var text: JSONText? {
+        switch entry.form {
+        case .plainString, .escapedString: JSONText(bytes, entry)
+        case .object, .array, .integer, .fraction, .true, .false, .null: nil
+        }
     }
 }
 
-/// The members of an object, in the order in which they are written.
-package struct JSONMembers: Sequence, IteratorProtocol {
-    fileprivate let object: JSONValue
-    fileprivate var next: Int
-    fileprivate var left: Int
-
-    package mutating func next() -> (key: String, value: JSONValue)? {
-        guard left > 0 else { return nil }
-        left -= 1
-        let name = JSONValue(bytes: object.bytes, tape: object.tape, index: next)
-        let value = JSONValue(bytes: object.bytes, tape: object.tape, index: next + 1)
-        next = Int(object.tape[next + 1].next)
-        return (name.string ?? "", value)
-    }
-}
-
-/// The bytes that a string with escapes stands for. The reader has checked the escapes.
-struct JSONStringBytes: Sequence, IteratorProtocol {
+/// A string as it is written, escapes and all. The reader has checked it.
+private struct JSONText {
     private let written: UnsafeRawBufferPointer
-    private var at = 0
+    private let isEscaped: Bool
 
-    /// Bytes of a character that are still to be handed out, the next one lowest.
-    private var pending: UInt32 = 0
-    private var pendingCount = 0
-
-    init(_ written: UnsafeRawBufferPointer) {
-        self.written = written
+    init(_ bytes: UnsafeRawBufferPointer, _ entry: JSONEntry) {
+        let start = Int(entry.offset)
+        written = UnsafeRawBufferPointer(rebasing: bytes[start..<start + Int(entry.length)])
+        isEscaped = entry.form == .escapedString
     }
 
-    mutating func next() -> UInt8? {
-        if pendingCount > 0 { return nextPending() }
-        guard at < written.count else { return nil }
-        let byte = written[at]
-        guard byte == UInt8(ascii: "\\"), at + 1 < written.count else {
-            at += 1
-            return byte
-        }
-        let escape = written[at + 1]
-        guard escape == UInt8(ascii: "u") else {
-            at += 2
-            return Self.meaning(of: escape)
-        }
-        let first = Self.codeUnit(at, in: written) ?? 0xFFFD
-        at += 6
-        var scalar = first
-        if (0xD800...0xDBFF).contains(first) {
-            let second = Self.codeUnit(at, in: written) ?? 0xDC00
-            scalar = 0x10000 + ((first - 0xD800) << 10) + (second & 0x3FF)
-            at += 6
-        }
-        encode(scalar)
-        return nextPending()
+    /// The number of decoded bytes.
+    var count: Int {
+        guard isEscaped else { return written.count }
+        var count = 0
+        forEachPiece { count += $0.count }
+        return count
     }
 
-    private mutating func nextPending() -> UInt8 {
-        let byte = UInt8(truncatingIfNeeded: pending)
-        pending >>= 8
-        pendingCount -= 1
-        return byte
-    }
-
-    private mutating func encode(_ scalar: UInt32) {
-        switch scalar {
-        case ..<0x80:
-            pending = scalar
-            pendingCount = 1
-        case ..<0x800:
-            pending = 0xC0 | scalar >> 6 | (0x80 | scalar & 0x3F) << 8
-            pendingCount = 2
-        case ..<0x10000:
-            pending = 0xE0 | scalar >> 12 | (0x80 | scalar >> 6 & 0x3F) << 8
-            pending |= (0x80 | scalar & 0x3F) << 16
-            pendingCount = 3
-        default:
-            pending = 0xF0 | scalar >> 18 | (0x80 | scalar >> 12 & 0x3F) << 8
-            pending |= (0x80 | scalar >> 6 & 0x3F) << 16 | (0x80 | scalar & 0x3F) << 24
-            pendingCount = 4
+    var string: String {
+        guard isEscaped else { return String(decoding: written, as: UTF8.self) }
+        return String(unsafeUninitializedCapacity: count) {
+            decode(into: UnsafeMutableRawBufferPointer($0))
         }
     }
 
-    private static func meaning(of escape: UInt8) -> UInt8 {
-        switch escape {
-        case UInt8(ascii: "b"): 0x08
-        case UInt8(ascii: "f"): 0x0C
-        case UInt8(ascii: "n"): 0x0A
-        case UInt8(ascii: "r"): 0x0D
-        case UInt8(ascii: "t"): 0x09
-        default: escape
+    /// Writes the decoded bytes, ``count`` of them, to the start of `target`.
+    func decode(into target: UnsafeMutableRawBufferPointer) -> Int {
+        var filled = 0
+        forEachPiece { piece in
+            UnsafeMutableRawBufferPointer(rebasing: target[filled..<filled + piece.count])
+                .copyMemory(from: piece)
+            filled += piece.count
         }
+        return filled
     }
 
-    /// The UTF-16 code unit of the six bytes `\uXXXX` at `start`; nil if they are not that.
-    static func codeUnit(_ start: Int, in bytes: UnsafeRawBufferPointer) -> UInt32? {
-        guard start + 6 <= bytes.count else { return nil }
-        var unit: UInt32 = 0
-        for index in start + 2..<start + 6 {
-            let byte = bytes[index]
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"):
-                unit = unit << 4 | UInt32(byte - UInt8(ascii: "0"))
-            case UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"):
-                unit = unit << 4 | UInt32((byte | 0x20) - UInt8(ascii: "a") + 10)
-            default: return nil
+    func equals(_ other: UnsafeRawBufferPointer) -> Bool {
+        // Decoding never lengthens.
+        guard isEscaped ? written.count >= other.count : written.count == other.count else {
+            return false
+        }
+        var matched = 0
+        var isEqual = true
+        forEachPiece { piece in
+            guard isEqual, matched + piece.count <= other.count,
+                piece.elementsEqual(other[matched..<matched + piece.count])
+            else {
+                isEqual = false
+                return
             }
+            matched += piece.count
+        }
+        return isEqual && matched == other.count
+    }
+
+    /// Calls `body` with the decoded bytes in order: runs without an escape, and decoded scalars.
+    private func forEachPiece(_ body: (UnsafeRawBufferPointer) -> Void) {
+        guard isEscaped else { return body(written) }
+        var position = 0
+        var runStart = 0
+        while position < written.count {
+            guard written[position] == UInt8(ascii: "\\") else {
+                position += 1
+                continue
+            }
+            if position > runStart {
+                body(UnsafeRawBufferPointer(rebasing: written[runStart..<position]))
+            }
+            let (scalar, length) = escape(at: position)
+            withScalar(scalar, body)
+            position += length
+            runStart = position
+        }
+        if position > runStart {
+            body(UnsafeRawBufferPointer(rebasing: written[runStart..<position]))
+        }
+    }
+
+    /// The scalar that the escape at `position` stands for, and the escape's bytes.
+    private func escape(at position: Int) -> (scalar: UInt32, length: Int) {
+        switch written[position + 1] {
+        case UInt8(ascii: "b"): return (0x08, 2)
+        case UInt8(ascii: "f"): return (0x0C, 2)
+        case UInt8(ascii: "n"): return (0x0A, 2)
+        case UInt8(ascii: "r"): return (0x0D, 2)
+        case UInt8(ascii: "t"): return (0x09, 2)
+        case UInt8(ascii: "u"):
+            let unit = codeUnit(at: position + 2)
+            guard (0xD800...0xDBFF).contains(unit) else { return (unit, 6) }
+            return (0x10000 + (unit - 0xD800) << 10 + (codeUnit(at: position + 8) - 0xDC00), 12)
+        case let itself: return (UInt32(itself), 2)
+        }
+    }
+
+    private func codeUnit(at position: Int) -> UInt32 {
+        var unit: UInt32 = 0
+        for index in position..<position + 4 {
+            unit = unit << 4 | (hexDigit(written[index]) ?? 0)
         }
         return unit
+    }
+
+    private func withScalar(_ scalar: UInt32, _ body: (UnsafeRawBufferPointer) -> Void) {
+        func tail(_ shift: UInt32) -> UInt32 { 0x80 | scalar >> shift & 0x3F }
+        let (bytes, count): (UInt32, Int) =
+            switch scalar {
+            case 0..<0x80: (scalar, 1)
+            case 0x80..<0x800: (0xC0 | scalar >> 6 | tail(0) << 8, 2)
+            case 0x800..<0x10000: (0xE0 | scalar >> 12 | tail(6) << 8 | tail(0) << 16, 3)
+            default:
+                (0xF0 | scalar >> 18 | tail(12) << 8 | tail(6) << 16 | tail(0) << 24, 4)
+            }
+        var inOrder = bytes.littleEndian
+        withUnsafeMutableBytes(of: &inOrder) { scratch in
+            body(UnsafeRawBufferPointer(rebasing: scratch[0..<count]))
+            // It may have been a secret's.
+            scratch.storeBytes(of: 0, as: UInt32.self)
+        }
     }
 }
