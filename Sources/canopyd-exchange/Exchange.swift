@@ -43,11 +43,34 @@ enum Exchange {
                     memory: memory)
                 channel.send(.ended(profile, Load(in: world).run()))
             }
+            discover(job, channel, keyring, memory)
         case .rotate, .signIn, .signOut, .identity, .sessions, .revokeSession:
             guard let profile = job.profiles.first else {
                 preconditionFailure("a job without its profile was decoded")
             }
             channel.send(.ended(profile, outcome(job, profile, channel, memory)))
+        }
+    }
+
+    /// Profiles that the keyring knows and the state directory does not: it was lost, or the
+    /// keyring came from elsewhere. They are reported, so that a user is told why.
+    private static func discover(
+        _ job: Job, _ channel: Channel, _ keyring: Reading<SecretServiceStore.Connection>,
+        _ memory: SecretMemory
+    ) {
+        guard case .found(let connection) = keyring else { return }
+        switch SecretServiceStore.profiles(connection, machine: job.machine) {
+        case .failed(let failure):
+            if failure.kind == .keyringLocked {
+                channel.send(.keyring(KeyringStanding(.locked, owner: connection.owner)))
+            }
+        case .found(let profiles):
+            for profile in profiles where !job.profiles.contains(profile) {
+                let world = RealWorld(
+                    job, profile: profile, channel: channel, slot: nil, keyring: keyring,
+                    memory: memory)
+                channel.send(.ended(profile, Load(in: world).run()))
+            }
         }
     }
 
@@ -85,8 +108,11 @@ enum Exchange {
     ) -> Reading<SecretServiceStore.Connection> {
         Hopeless.prepare(channel, for: job.profiles)
         let keyring = SecretServiceStore.connect()
-        if case .found(let connection) = keyring {
-            channel.send(.keyringOwner(connection.owner))
+        switch keyring {
+        case .found(let connection):
+            channel.send(.keyring(KeyringStanding(.ok, owner: connection.owner)))
+        case .failed:
+            channel.send(.keyring(KeyringStanding(.unavailable, owner: nil)))
         }
         return keyring
     }

@@ -69,12 +69,51 @@ final class SecretServiceStore {
         }
     }
 
+    /// The profiles that the keyring holds for this machine, whatever else is known of them.
+    static func profiles(
+        _ connection: Connection, machine: String
+    ) -> Reading<Set<ProfileName>> {
+        switch unlockDefault(connection) {
+        case .failed(let failure): return .failed(failure)
+        case .found: break
+        }
+        return bounded { cancellable, error in
+            let attributes = clibsecret_attributes(nil, machine)
+            defer { g_hash_table_unref(attributes) }
+            let list = secret_service_search_sync(
+                connection.service, clibsecret_session_schema(), attributes, SECRET_SEARCH_ALL,
+                cancellable, &error)
+            guard error == nil else { return nil }
+            defer { clibsecret_free_objects(list) }
+            var profiles: Set<ProfileName> = []
+            var link = list
+            while let node = link {
+                if let name = name(of: clibsecret_item(node.pointee.data)) {
+                    profiles.insert(name)
+                }
+                link = node.pointee.next
+            }
+            return profiles
+        }
+    }
+
+    private static func name(of item: UnsafeMutablePointer<SecretItem>?) -> ProfileName? {
+        guard let item, let attributes = secret_item_get_attributes(item) else { return nil }
+        defer { g_hash_table_unref(attributes) }
+        guard let text = clibsecret_attribute(attributes, "profile") else { return nil }
+        do throws(ProfileName.Malformed) {
+            return try ProfileName(String(cString: text))
+        } catch {
+            return nil  // Not an item of ours, whatever its schema says.
+        }
+    }
+
     // MARK: Reading
 
     func read(knowing signIns: KnownSignIns?) -> Reading<ItemContents> {
         item = nil
         let hasDefault: Bool
-        switch unlockDefault() {
+        switch SecretServiceStore.unlockDefault(connection) {
         case .found(let found): hasDefault = found
         case .failed(let failure): return .failed(failure)
         }
@@ -199,20 +238,20 @@ final class SecretServiceStore {
     /// The `Locked` property proves nothing: KWallet and plaintext keyrings report it while they are
     /// usable. The answer to `Unlock` does: a prompt's path means locked, and the prompt is left
     /// alone.
-    private func unlockDefault() -> Reading<Bool> {
-        let alias = call("ReadAlias", clibsecret_variant_string("default"))
+    private static func unlockDefault(_ connection: Connection) -> Reading<Bool> {
+        let alias = call(connection, "ReadAlias", clibsecret_variant_string("default"))
         let path: String
         switch alias {
         case .failed(let failure): return .failed(failure)
-        case .found(let answer): path = SecretServiceStore.take(clibsecret_single_path(answer.value))
+        case .found(let answer): path = take(clibsecret_single_path(answer.value))
         }
         guard path != "/" else { return .found(false) }
-        switch call("Unlock", clibsecret_variant_paths(path)) {
+        switch call(connection, "Unlock", clibsecret_variant_paths(path)) {
         case .failed(let failure):
             return .failed(failure)
         case .found(let answer):
-            let prompt = SecretServiceStore.take(clibsecret_prompt_of(answer.value))
-            return prompt == "/" ? .found(true) : .failed(SecretServiceStore.locked)
+            let prompt = take(clibsecret_prompt_of(answer.value))
+            return prompt == "/" ? .found(true) : .failed(locked)
         }
     }
 
@@ -315,11 +354,13 @@ final class SecretServiceStore {
         deinit { g_variant_unref(value) }
     }
 
-    private func call(_ method: String, _ parameters: OpaquePointer?) -> Reading<Answer> {
-        SecretServiceStore.bounded { [self] cancellable, error in
+    private static func call(
+        _ connection: Connection, _ method: String, _ parameters: OpaquePointer?
+    ) -> Reading<Answer> {
+        bounded { cancellable, error in
             g_dbus_proxy_call_sync(
                 clibsecret_proxy(connection.service), method, parameters,
-                G_DBUS_CALL_FLAGS_NONE, gint(SecretServiceStore.callPatience.milliseconds),
+                G_DBUS_CALL_FLAGS_NONE, gint(callPatience.milliseconds),
                 cancellable, &error
             ).map(Answer.init(owning:))
         }
