@@ -86,4 +86,8 @@ package enum Limits {
     /// Descriptors that connections leave to everything else: exchanges, locks, the bus. Enforced
     /// by `Listener`.
     package static let descriptorsKept = 64
+
+    /// Seconds that answers on their way may take once canopyd is told to stop. INTERFACE asks for
+    /// an end within 2. Enforced by `Canopyd`.
+    package static let stopSeconds = 1
 }

@@ -62,13 +62,6 @@ package struct ProfileView: Sendable {
     }
 }
 
-/// What is known of the Secret Service.
-package enum KeyringState: String, Sendable, CaseIterable {
-    case ok
-    case locked
-    case unavailable
-}
-
 /// What is said of the daemon as a whole.
 package struct StatusView: Sendable {
     package let version: String

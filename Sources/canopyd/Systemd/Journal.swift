@@ -1,3 +1,4 @@
+internal import AgentCore
 internal import CLinux
 internal import Glibc
 internal import Synchronization
@@ -7,34 +8,11 @@ internal import Synchronization
 /// The message is constant, and what varies is a field: lines can be searched for. No field is a
 /// secret.
 enum Journal {
-    enum Level: UInt8, CaseIterable {
-        // syslog's numbers.
-        case error = 3
-        case warning = 4
-        case info = 6
-        case debug = 7
+    private static let threshold = Atomic(LogLevel.info.priority)
 
-        init?(_ name: String) {
-            guard let level = Level.allCases.first(where: { $0.name == name }) else { return nil }
-            self = level
-        }
-
-        var name: String {
-            switch self {
-            case .error: "error"
-            case .warning: "warning"
-            case .info: "info"
-            case .debug: "debug"
-            }
-        }
-    }
-
-    private static let threshold = Atomic(Level.info.rawValue)
-
-    /// The least urgent level that is written.
-    static var level: Level {
-        get { Level(rawValue: threshold.load(ordering: .relaxed)) ?? .info }
-        set { threshold.store(newValue.rawValue, ordering: .relaxed) }
+    /// Writes from now on what is at `level`, and what is graver.
+    static func write(upTo level: LogLevel) {
+        threshold.store(level.priority, ordering: .relaxed)
     }
 
     static func error(_ message: StaticString, _ fields: (name: StaticString, value: String)...) {
@@ -64,10 +42,10 @@ enum Journal {
     }()
 
     private static func write(
-        _ level: Level, _ message: StaticString, _ fields: [(name: StaticString, value: String)]
+        _ level: LogLevel, _ message: StaticString, _ fields: [(name: StaticString, value: String)]
     ) {
-        guard level.rawValue <= threshold.load(ordering: .relaxed) else { return }
-        var line = isJournal ? "<\(level.rawValue)>" : "canopyd: \(level.name): "
+        guard level.priority <= threshold.load(ordering: .relaxed) else { return }
+        var line = isJournal ? "<\(level.priority)>" : "canopyd: \(level.rawValue): "
         line += message.description
         for (index, field) in fields.enumerated() {
             line += index == 0 ? ": " : ", "
