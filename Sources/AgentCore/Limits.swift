@@ -23,9 +23,12 @@ package enum Limits {
     /// `RequestHead`, before a byte of the body is read.
     package static let requestBodyBytes = 64 << 10
 
-    /// Nesting of JSON. Canopy's answers nest 4 deep; the reader's recursion stays far from the
-    /// stack's end. Enforced by `JSONReader`.
+    /// Nesting of JSON. Canopy's answers nest 4 deep. Enforced by `JSONReader`.
     package static let jsonDepth = 64
+
+    /// Bytes of a JSON document: its places are 32-bit numbers. Whoever reads from outside has a
+    /// far lower limit of its own. Enforced by `JSONReader`.
+    package static let jsonBytes = Int(Int32.max)
 
     /// Connections of one user at a time, unless configured. INTERFACE: 16384. Enforced by
     /// `Listener`.

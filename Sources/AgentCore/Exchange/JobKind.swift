@@ -1,0 +1,10 @@
+/// What an exchange is started for.
+package enum JobKind: UInt8, Sendable, CaseIterable {
+    case load = 1
+    case signIn
+    case rotate
+    case signOut
+    case identity
+    case sessions
+    case revokeSession
+}

@@ -1,0 +1,271 @@
+/// What an exchange tells canopyd: how far it is, and how it ended.
+package enum Report: Sendable {
+    case progress(ExchangeProgress)
+    /// The end of one profile's part; a load has one for each.
+    case ended(ProfileName, ExchangeOutcome)
+    /// Who answers for the keyring: the owner's name for people, once per exchange.
+    case keyringOwner(String)
+
+    private enum Kind {
+        static let presenting: UInt8 = 1
+        static let retrying: UInt8 = 2
+        static let keyringOwner: UInt8 = 3
+        static let session: UInt8 = 10
+        static let tooEarly: UInt8 = 11
+        static let failed: UInt8 = 12
+        static let signInRequired: UInt8 = 13
+        static let signedOut: UInt8 = 14
+        static let rejected: UInt8 = 15
+        static let challenged: UInt8 = 16
+        static let document: UInt8 = 17
+    }
+
+    private enum Tag {
+        static let profile: UInt8 = 1
+        static let failureKind: UInt8 = 2
+        static let detail: UInt8 = 3
+        static let wait: UInt8 = 4
+        static let reason: UInt8 = 5
+        static let secret: UInt8 = 6
+        static let signIn: UInt8 = 10
+        static let generation: UInt8 = 11
+        static let baseURL: UInt8 = 12
+        static let publishableKey: UInt8 = 13
+        static let identityID: UInt8 = 14
+        static let identityEmail: UInt8 = 15
+        static let signedInAt: UInt8 = 16
+        static let anchorInode: UInt8 = 17
+        static let anchorBirth: UInt8 = 18
+        static let lastRotation: UInt8 = 19
+        static let notBefore: UInt8 = 20
+        static let notBeforeSpan: UInt8 = 21
+        static let isAmbiguous: UInt8 = 22
+        static let accessToken: UInt8 = 30
+        static let accessType: UInt8 = 31
+        static let accessLifetime: UInt8 = 32
+        static let accessExpiry: UInt8 = 33
+        static let accessOffset: UInt8 = 34
+        static let accessSent: UInt8 = 35
+    }
+
+    package func encoded(in memory: SecretMemory) -> Secret {
+        switch self {
+        case .progress(.presenting):
+            return FieldWriter(kind: Kind.presenting, in: memory).finish(in: memory)
+        case .progress(.retrying(let failure)):
+            var writer = FieldWriter(kind: Kind.retrying, in: memory)
+            Report.write(failure, to: &writer)
+            return writer.finish(in: memory)
+        case .keyringOwner(let owner):
+            var writer = FieldWriter(kind: Kind.keyringOwner, in: memory)
+            writer.field(Tag.detail, owner)
+            return writer.finish(in: memory)
+        case .ended(let profile, let outcome):
+            return Report.encoded(outcome, profile, in: memory)
+        }
+    }
+
+    private static func encoded(
+        _ outcome: ExchangeOutcome, _ profile: ProfileName, in memory: SecretMemory
+    ) -> Secret {
+        var writer = FieldWriter(kind: kind(of: outcome), in: memory)
+        writer.field(Tag.profile, profile.text)
+        switch outcome {
+        case .session(let report):
+            write(report, to: &writer)
+        case .tooEarly(let report, let wait):
+            write(report, to: &writer)
+            writer.field(Tag.wait, wait.nanoseconds)
+        case .failed(let failure):
+            write(failure, to: &writer)
+        case .signInRequired(let reason, let words):
+            writer.field(Tag.reason, reason.rawValue)
+            writer.field(Tag.detail, words)
+        case .signedOut:
+            break
+        case .rejected(let rejection):
+            writer.field(Tag.failureKind, Int64(rejection.kind.rawValue))
+            writer.field(Tag.detail, rejection.detail)
+        case .challenged(let secret), .document(let secret):
+            writer.field(Tag.secret, secret)
+        }
+        return writer.finish(in: memory)
+    }
+
+    private static func kind(of outcome: ExchangeOutcome) -> UInt8 {
+        switch outcome {
+        case .session: Kind.session
+        case .tooEarly: Kind.tooEarly
+        case .failed: Kind.failed
+        case .signInRequired: Kind.signInRequired
+        case .signedOut: Kind.signedOut
+        case .rejected: Kind.rejected
+        case .challenged: Kind.challenged
+        case .document: Kind.document
+        }
+    }
+
+    private static func write(_ failure: Failure, to writer: inout FieldWriter) {
+        writer.field(Tag.failureKind, Int64(failure.kind.rawValue))
+        writer.field(Tag.detail, failure.detail)
+        writer.field(Tag.wait, failure.wait?.nanoseconds)
+    }
+
+    private static func write(_ report: SessionReport, to writer: inout FieldWriter) {
+        let header = report.header
+        writer.field(Tag.signIn, header.signIn.text)
+        writer.field(Tag.generation, header.generation)
+        writer.field(Tag.baseURL, header.baseURL)
+        writer.field(Tag.publishableKey, header.publishableKey)
+        writer.field(Tag.identityID, header.identity.id)
+        writer.field(Tag.identityEmail, header.identity.email)
+        writer.field(Tag.signedInAt, header.signedInAt.milliseconds)
+        writer.field(Tag.anchorInode, Int64(bitPattern: header.anchor.inode))
+        writer.field(Tag.anchorBirth, header.anchor.birth)
+        write(Tag.lastRotation, header.lastRotation, to: &writer)
+        write(Tag.notBefore, header.notBefore?.since, to: &writer)
+        writer.field(Tag.notBeforeSpan, header.notBefore?.span.nanoseconds)
+        writer.field(Tag.isAmbiguous, report.isAmbiguous ? 1 : 0)
+        if let failure = report.storeFailure { write(failure, to: &writer) }
+        if let token = report.accessToken {
+            writer.field(Tag.accessToken, token.value)
+            writer.field(Tag.accessType, token.type)
+            writer.field(Tag.accessLifetime, token.life.lifetime.nanoseconds)
+            writer.field(Tag.accessExpiry, token.life.expiry?.milliseconds)
+            writer.field(Tag.accessOffset, token.life.serverClockOffset?.nanoseconds)
+            write(Tag.accessSent, token.life.sent, to: &writer)
+        }
+    }
+
+    private static func write(_ tag: UInt8, _ stamp: Stamp?, to writer: inout FieldWriter) {
+        guard let stamp else { return }
+        let text =
+            "\(stamp.moment.boot.nanoseconds) \(stamp.moment.wall.milliseconds) "
+            + stamp.boot.text
+        writer.field(tag, text)
+    }
+
+    /// Returns nil if the bytes (without the length in front) are no report.
+    package init?(decoding bytes: UnsafeRawBufferPointer, in memory: SecretMemory) {
+        guard let fields = FieldReader(bytes) else { return nil }
+        switch fields.kind {
+        case Kind.presenting:
+            self = .progress(.presenting)
+            return
+        case Kind.retrying:
+            guard let failure = Report.failure(fields) else { return nil }
+            self = .progress(.retrying(failure))
+            return
+        case Kind.keyringOwner:
+            guard let owner = fields.text(Tag.detail) else { return nil }
+            self = .keyringOwner(owner)
+            return
+        default:
+            break
+        }
+        guard let text = fields.text(Tag.profile),
+            let outcome = Report.outcome(fields, in: memory)
+        else { return nil }
+        do throws(ProfileName.Malformed) {
+            self = .ended(try ProfileName(text), outcome)
+        } catch {
+            return nil
+        }
+    }
+
+    private static func outcome(_ fields: FieldReader, in memory: SecretMemory) -> ExchangeOutcome?
+    {
+        switch fields.kind {
+        case Kind.session:
+            return session(fields, in: memory).map(ExchangeOutcome.session)
+        case Kind.tooEarly:
+            guard let report = session(fields, in: memory), let wait = fields.number(Tag.wait)
+            else { return nil }
+            return .tooEarly(report, TimeSpan(nanoseconds: wait))
+        case Kind.failed:
+            return failure(fields).map(ExchangeOutcome.failed)
+        case Kind.signInRequired:
+            guard let reason = fields.text(Tag.reason).flatMap(SignInReason.init(rawValue:))
+            else { return nil }
+            return .signInRequired(reason, fields.text(Tag.detail) ?? "")
+        case Kind.signedOut:
+            return .signedOut
+        case Kind.rejected:
+            guard let code = fields.number(Tag.failureKind),
+                let kind = UInt8(exactly: code).flatMap(Rejection.Kind.init(rawValue:))
+            else { return nil }
+            return .rejected(Rejection(kind, fields.text(Tag.detail) ?? ""))
+        case Kind.challenged:
+            return fields.secret(Tag.secret, in: memory).map(ExchangeOutcome.challenged)
+        case Kind.document:
+            return fields.secret(Tag.secret, in: memory).map(ExchangeOutcome.document)
+        default:
+            return nil
+        }
+    }
+
+    private static func failure(_ fields: FieldReader) -> Failure? {
+        guard let code = fields.number(Tag.failureKind),
+            let kind = UInt8(exactly: code).flatMap(Failure.Kind.init(rawValue:))
+        else { return nil }
+        return Failure(
+            kind, fields.text(Tag.detail) ?? "",
+            wait: fields.number(Tag.wait).map(TimeSpan.init(nanoseconds:)))
+    }
+
+    private static func session(
+        _ fields: FieldReader, in memory: SecretMemory
+    ) -> SessionReport? {
+        guard let signIn = fields.text(Tag.signIn).flatMap(SignInID.init),
+            let generation = fields.number(Tag.generation),
+            let baseURL = fields.text(Tag.baseURL),
+            let signedInAt = fields.number(Tag.signedInAt),
+            let inode = fields.number(Tag.anchorInode),
+            let birth = fields.number(Tag.anchorBirth)
+        else { return nil }
+        var notBefore: NotBefore?
+        if let since = stamp(fields, Tag.notBefore), let span = fields.number(Tag.notBeforeSpan) {
+            notBefore = NotBefore(since: since, span: TimeSpan(nanoseconds: span))
+        }
+        let token = accessToken(fields, in: memory)
+        let header = SessionHeader(
+            signIn: signIn, generation: generation, baseURL: baseURL,
+            publishableKey: fields.text(Tag.publishableKey) ?? "",
+            identity: Identity(
+                id: fields.text(Tag.identityID) ?? "",
+                email: fields.text(Tag.identityEmail) ?? ""),
+            signedInAt: WallTime(milliseconds: signedInAt),
+            anchor: Anchor(inode: UInt64(bitPattern: inode), birth: birth),
+            lastRotation: stamp(fields, Tag.lastRotation), notBefore: notBefore,
+            access: token?.life)
+        return SessionReport(
+            header: header, accessToken: token,
+            isAmbiguous: fields.number(Tag.isAmbiguous) == 1, storeFailure: failure(fields))
+    }
+
+    private static func accessToken(
+        _ fields: FieldReader, in memory: SecretMemory
+    ) -> AccessToken? {
+        guard let value = fields.secret(Tag.accessToken, in: memory),
+            let lifetime = fields.number(Tag.accessLifetime),
+            let sent = stamp(fields, Tag.accessSent)
+        else { return nil }
+        return AccessToken(
+            value: value, type: fields.text(Tag.accessType) ?? "Bearer",
+            life: AccessTokenLife(
+                lifetime: TimeSpan(nanoseconds: lifetime), sent: sent,
+                expiry: fields.number(Tag.accessExpiry).map(WallTime.init(milliseconds:)),
+                serverClockOffset: fields.number(Tag.accessOffset).map(
+                    TimeSpan.init(nanoseconds:))))
+    }
+
+    private static func stamp(_ fields: FieldReader, _ tag: UInt8) -> Stamp? {
+        let parts = fields.text(tag)?.split(separator: " ") ?? []
+        guard parts.count == 3, let boot = Int64(parts[0]), let wall = Int64(parts[1]) else {
+            return nil
+        }
+        return Stamp(
+            Moment(boot: BootTime(nanoseconds: boot), wall: WallTime(milliseconds: wall)),
+            boot: BootID(String(parts[2])))
+    }
+}

@@ -1,0 +1,503 @@
+/// Decides, for one profile, when an exchange is started and what clients are told.
+///
+/// A value: it reads no clock, does no I/O and draws no random numbers. Events change its state;
+/// ``step(at:)``, ``wakeUp`` and ``verdict(minimumValidity:at:)`` follow from the state. Whoever
+/// owns it performs the step and reports its end; one exchange at a time, because there is one
+/// step at a time.
+package struct RotationMachine: Sendable {
+    package enum Phase: Equatable, Sendable {
+        /// Nothing has been read yet. Leaves on `exchangeBegan`.
+        case unread
+
+        /// Nothing is wrong. Leaves when `due` comes, or a client wants more validity.
+        case resting(due: BootTime)
+
+        /// An exchange is running. Leaves on `exchangeEnded` or `exchangeDied`.
+        case exchanging(Exchange)
+
+        /// The last exchange brought nothing. Leaves when `until` comes, or when the cause may be
+        /// gone: a network change, a resume, a keyring event.
+        case paused(Pause)
+
+        /// A new sign-in is needed. Leaves on a sign-in, and unless the reason is final on a
+        /// keyring event.
+        case ended(SignInReason)
+    }
+
+    /// A running exchange.
+    package struct Exchange: Equatable, Sendable {
+        package let job: JobKind
+        package let began: BootTime
+        /// Whether the exchange has said that it is about to spend the token.
+        package var isPresenting = false
+        /// Why its last attempt failed, while it tries again by itself.
+        package var retrying: Failure?
+        /// What the phase was before, for jobs that change nothing in it.
+        package let before: Standstill
+    }
+
+    /// A phase between two exchanges.
+    package enum Standstill: Equatable, Sendable {
+        case unread
+        case resting(due: BootTime)
+        case paused(Pause)
+        case ended(SignInReason)
+    }
+
+    package struct Pause: Equatable, Sendable {
+        package let failure: Failure
+        package let until: BootTime
+        /// The wait that the next one grows from; nil where the wait did not come from back-off.
+        package let backOff: TimeSpan?
+    }
+
+    /// What is to be done now.
+    package enum Step: Equatable, Sendable {
+        case nothing
+        /// Read keyring and state directory.
+        case load
+        /// Rotate if it may be; `mayPresent` false stores what the slot holds.
+        case rotate(mayPresent: Bool)
+    }
+
+    /// What a client that asks for a token now is told.
+    package enum Verdict: Equatable, Sendable {
+        case token(AccessToken)
+        case refused(Refusal)
+        /// The exchange that runs, or is due, will tell.
+        case wait
+    }
+
+    /// When to rotate: INTERFACE, `Mode=`.
+    package enum Mode: String, Sendable, CaseIterable {
+        case ahead
+        case onDemand = "on-demand"
+    }
+
+    package private(set) var phase: Phase = .unread
+    package private(set) var session: SessionHeader?
+    package private(set) var access: AccessToken?
+
+    /// The last failure that no success has followed, and when it was.
+    package private(set) var lastFailure: (failure: Failure, at: WallTime)?
+
+    /// When the access token in hand is to be rotated; drawn once per token.
+    package private(set) var rotationPoint: BootTime?
+
+    /// Whether the successor waits in the slot for the keyring.
+    package private(set) var isUnstored = false
+
+    package var mode: Mode
+
+    private let boot: BootID
+    /// Deaths of exchanges in a row, for quick repetitions within the server's grace.
+    private var deaths = 0
+    /// The end of the last exchange, so that nobody can make us spin.
+    private var lastEnd: BootTime?
+
+    package init(boot: BootID, mode: Mode = .ahead) {
+        self.boot = boot
+        self.mode = mode
+    }
+
+    // MARK: What follows from the state
+
+    package func step(at now: BootTime) -> Step {
+        switch phase {
+        case .unread:
+            return .load
+        case .resting(let due):
+            return due <= now ? .rotate(mayPresent: true) : .nothing
+        case .paused(let pause):
+            guard pause.until <= now else { return .nothing }
+            // Without a session there is nothing to rotate: what failed was reading.
+            return session == nil ? .load : .rotate(mayPresent: !isUnstored)
+        case .exchanging, .ended:
+            return .nothing
+        }
+    }
+
+    /// When ``step(at:)`` will ask for something by itself; nil for never.
+    package var wakeUp: BootTime? {
+        switch phase {
+        case .unread: BootTime(nanoseconds: 0)
+        case .resting(let due): due
+        case .paused(let pause): pause.until
+        case .exchanging, .ended: nil
+        }
+    }
+
+    /// What a client is told that wants `minimumValidity`, or (nil) does not care.
+    package func verdict(minimumValidity: TimeSpan?, at now: Moment) -> Verdict {
+        if case .ended(let reason) = phase {
+            return .refused(.signInRequired(reason))
+        }
+        if let access {
+            let remaining = access.life.remaining(at: now, boot: boot)
+            if let minimumValidity, minimumValidity > access.life.lifetime {
+                return .refused(.validityAboveLifetime(access.life.lifetime))
+            }
+            let needed = minimumValidity ?? access.life.standardValidity
+            if remaining > .zero, remaining >= needed {
+                return .token(access)
+            }
+            if remaining > .zero, minimumValidity == nil, case .paused = phase {
+                // It cannot be renewed now, and its last seconds are good.
+                return .token(access)
+            }
+        }
+        switch phase {
+        case .unread, .resting, .exchanging:
+            return .wait
+        case .paused(let pause):
+            return .refused(.failed(pause.failure, retryAfter: pause.until - now.boot))
+        case .ended(let reason):
+            return .refused(.signInRequired(reason))
+        }
+    }
+
+    /// What a client is told whose deadline has come while it waited.
+    package func verdictAtDeadline(minimumValidity: TimeSpan?, at now: Moment) -> Verdict {
+        if minimumValidity == nil, let access, access.life.remaining(at: now, boot: boot) > .zero {
+            return .token(access)
+        }
+        return verdict(minimumValidity: minimumValidity, at: now)
+    }
+
+    package func state(at now: Moment) -> ProfileState {
+        let isGood = access.map { $0.life.remaining(at: now, boot: boot) > .zero } ?? false
+        switch phase {
+        case .unread:
+            return .refreshing
+        case .resting:
+            if isGood { return deaths > 0 ? .degraded : .active }
+            return mode == .onDemand ? .active : .refreshing
+        case .exchanging(let exchange):
+            if let failure = exchange.retrying {
+                return RotationMachine.state(of: failure, isGood: isGood)
+            }
+            switch exchange.job {
+            case .rotate, .load, .signIn:
+                return isGood && exchange.job != .rotate ? .active : .refreshing
+            case .signOut, .identity, .sessions, .revokeSession:
+                return RotationMachine.state(of: exchange.before, isGood: isGood)
+            }
+        case .paused(let pause):
+            return RotationMachine.state(of: pause.failure, isGood: isGood)
+        case .ended:
+            return .signInRequired
+        }
+    }
+
+    private static func state(of standstill: Standstill, isGood: Bool) -> ProfileState {
+        switch standstill {
+        case .unread: .refreshing
+        case .resting: isGood ? .active : .refreshing
+        case .paused(let pause): state(of: pause.failure, isGood: isGood)
+        case .ended: .signInRequired
+        }
+    }
+
+    private static func state(of failure: Failure, isGood: Bool) -> ProfileState {
+        switch failure.kind {
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled,
+            .successorUnstored, .lockBusy:
+            isGood ? .degraded : .offline
+        case .refused, .notNative: .refused
+        case .keyringLocked: .keyringLocked
+        case .keyringUnavailable: .keyringUnavailable
+        case .storageFailed: .storageFailed
+        }
+    }
+
+    // MARK: What changes the state
+
+    /// An exchange was started; there is none running.
+    package mutating func exchangeBegan(_ job: JobKind, at now: BootTime) {
+        let before: Standstill
+        switch phase {
+        case .unread: before = .unread
+        case .resting(let due): before = .resting(due: due)
+        case .paused(let pause): before = .paused(pause)
+        case .ended(let reason): before = .ended(reason)
+        case .exchanging: preconditionFailure("a second exchange of one profile")
+        }
+        phase = .exchanging(Exchange(job: job, began: now, before: before))
+    }
+
+    package mutating func exchangeProgressed(_ progress: ExchangeProgress, at now: Moment) {
+        guard case .exchanging(var exchange) = phase else {
+            return  // It was declared dead before its last words were read.
+        }
+        switch progress {
+        case .presenting:
+            exchange.isPresenting = true
+        case .retrying(let failure):
+            exchange.retrying = failure
+            lastFailure = (failure, now.wall)
+        }
+        phase = .exchanging(exchange)
+    }
+
+    package mutating func exchangeEnded(
+        _ outcome: ExchangeOutcome, at now: Moment, draw: Double
+    ) {
+        guard case .exchanging(let exchange) = phase else {
+            return  // It was declared dead before its report was read.
+        }
+        lastEnd = now.boot
+        deaths = 0
+        switch outcome {
+        case .session(let report):
+            take(report, at: now, draw: draw)
+        case .tooEarly(let report, let wait):
+            take(report, at: now, draw: draw)
+            if case .resting(let due) = phase {
+                phase = .resting(due: max(due, now.boot + wait))
+            }
+        case .failed(let failure):
+            ended(exchange, failure, at: now, draw: draw)
+        case .signInRequired(let reason, let words):
+            end(reason)
+            if !words.isEmpty {
+                lastFailure = (Failure(.refused, words), now.wall)
+            }
+        case .signedOut:
+            end(.signedOut)
+            lastFailure = nil
+        case .rejected, .challenged, .document:
+            resume(exchange.before)
+        }
+    }
+
+    /// The exchange ended without a report: killed, crashed, or never started.
+    package mutating func exchangeDied(_ detail: String, at now: Moment, draw: Double) {
+        guard case .exchanging(let exchange) = phase else {
+            return  // Its report came first.
+        }
+        lastEnd = now.boot
+        let failure = Failure(exchange.isPresenting ? .noAnswer : .notPresented, detail)
+        switch exchange.job {
+        case .rotate, .load:
+            // The token may be spent, and the server's grace is short: at once, a few times.
+            guard deaths < RotationTiming.quickRetries.count else {
+                return pause(failure, exchange, at: now, draw: draw)
+            }
+            lastFailure = (failure, now.wall)
+            let wait = RotationTiming.quickRetries[deaths]
+            deaths += 1
+            if session == nil {
+                phase = .paused(Pause(failure: failure, until: now.boot + wait, backOff: nil))
+            } else {
+                phase = .resting(due: now.boot + wait)
+            }
+        case .signIn, .signOut:
+            // What it did to the store has to be read again.
+            lastFailure = (failure, now.wall)
+            phase = .unread
+        case .identity, .sessions, .revokeSession:
+            resume(exchange.before)
+        }
+    }
+
+    /// A client waits for more validity than the token in hand has: rotate as soon as it may be.
+    package mutating func validityWanted(at now: Moment) {
+        guard case .resting(let due) = phase else { return }
+        phase = .resting(due: min(due, max(now.boot, earliestRotation(at: now))))
+    }
+
+    /// Somebody wants a new generation. Returns false where the answer is the present state: a
+    /// rotation that would come too early, a wait that the server asked for, an end.
+    package mutating func rotationForced(at now: Moment) -> Bool {
+        switch phase {
+        case .unread, .exchanging:
+            return true
+        case .resting:
+            guard earliestRotation(at: now) <= now.boot else { return false }
+            phase = .resting(due: now.boot)
+            return true
+        case .paused(let pause):
+            guard pause.failure.kind != .throttled || pause.failure.wait == nil,
+                earliestRotation(at: now) <= now.boot,
+                lastEnd.map({ now.boot - $0 >= RotationTiming.backOffStart }) ?? true
+            else { return false }
+            phase = .paused(
+                Pause(failure: pause.failure, until: now.boot, backOff: pause.backOff))
+            return true
+        case .ended(let reason):
+            guard !reason.isFinal, session == nil else { return false }
+            phase = .unread
+            return true
+        }
+    }
+
+    /// The machine woke up, or the network changed: what failed for want of it is tried at once.
+    package mutating func surroundingsChanged(at now: Moment) {
+        guard case .paused(let pause) = phase else { return }
+        switch pause.failure.kind {
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .lockBusy:
+            phase = .paused(
+                Pause(failure: pause.failure, until: now.boot, backOff: pause.backOff))
+        case .throttled, .refused, .notNative, .keyringLocked, .keyringUnavailable,
+            .storageFailed, .successorUnstored:
+            break
+        }
+    }
+
+    /// The keyring was unlocked, came, or changed.
+    package mutating func keyringChanged(at now: Moment) {
+        switch phase {
+        case .paused(let pause):
+            switch pause.failure.kind {
+            case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed:
+                phase = .paused(Pause(failure: pause.failure, until: now.boot, backOff: nil))
+            case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
+                .notNative, .lockBusy:
+                break
+            }
+        case .ended(let reason) where !reason.isFinal:
+            phase = .unread
+        case .ended, .unread, .resting, .exchanging:
+            break
+        }
+    }
+
+    /// The keyring was locked or went away: nothing can rotate until it is back.
+    package mutating func keyringLost(_ failure: Failure, at now: Moment) {
+        switch phase {
+        case .resting:
+            pause(failure, after: nil, at: now, draw: 0)
+        case .paused, .unread, .exchanging, .ended:
+            break  // An exchange finds out by itself; the others wait already.
+        }
+    }
+
+    // MARK: Transitions
+
+    private mutating func take(_ report: SessionReport, at now: Moment, draw: Double) {
+        let isNew = session?.position != report.header.position || access == nil
+        session = report.header
+        if let token = report.accessToken, token.life.remaining(at: now, boot: boot) > .zero {
+            if isNew || access != token {
+                rotationPoint = nextRotation(of: token.life, draw: draw)
+            }
+            access = token
+        } else if isNew {
+            access = nil
+            rotationPoint = nil
+        }
+        if let failure = report.storeFailure {
+            isUnstored = true
+            let unstored = Failure(.successorUnstored, failure.detail)
+            return pause(unstored, after: currentBackOff, at: now, draw: draw)
+        }
+        isUnstored = false
+        guard access != nil || report.header.lastRotation == nil || report.accessToken != nil else {
+            let failure = Failure(.serverError, "the server's answer had no usable access token")
+            return pause(failure, after: nil, at: now, draw: draw)
+        }
+        lastFailure = nil
+        if report.isAmbiguous {
+            // It may have been presented by an exchange that died: the grace is short.
+            phase = .resting(due: now.boot)
+        } else {
+            phase = .resting(due: rotationPoint ?? idleRotation(at: now))
+        }
+    }
+
+    private func nextRotation(of life: AccessTokenLife, draw: Double) -> BootTime {
+        switch mode {
+        case .ahead:
+            life.sent.moment.boot
+                + RotationTiming.rotationPoint(lifetime: life.lifetime, draw: draw)
+        case .onDemand:
+            life.sent.moment.boot + RotationTiming.onDemandKeepAlive
+        }
+    }
+
+    /// When a session without a usable access token rotates.
+    private func idleRotation(at now: Moment) -> BootTime {
+        switch mode {
+        case .ahead:
+            return now.boot
+        case .onDemand:
+            let last = session?.lastRotation
+            let age = last?.age(at: now, boot: boot) ?? .zero
+            return now.boot + max(.zero, RotationTiming.onDemandKeepAlive - age)
+        }
+    }
+
+    private func earliestRotation(at now: Moment) -> BootTime {
+        guard let session else { return now.boot }
+        var wait = session.notBefore?.remaining(at: now, boot: boot) ?? .zero
+        if let last = session.lastRotation, let lifetime = session.access?.lifetime {
+            let floor = RotationTiming.floor(lifetime: lifetime)
+            wait = max(wait, floor - last.age(at: now, boot: boot))
+        }
+        return now.boot + wait
+    }
+
+    private mutating func ended(
+        _ exchange: Exchange, _ failure: Failure, at now: Moment, draw: Double
+    ) {
+        switch exchange.job {
+        case .load, .rotate:
+            pause(failure, exchange, at: now, draw: draw)
+        case .signIn, .signOut, .identity, .sessions, .revokeSession:
+            resume(exchange.before)
+        }
+    }
+
+    private mutating func resume(_ standstill: Standstill) {
+        switch standstill {
+        case .unread: phase = .unread
+        case .resting(let due): phase = .resting(due: due)
+        case .paused(let pause): phase = .paused(pause)
+        case .ended(let reason): phase = .ended(reason)
+        }
+    }
+
+    private mutating func pause(
+        _ failure: Failure, _ exchange: Exchange, at now: Moment, draw: Double
+    ) {
+        var last: TimeSpan?
+        if case .paused(let pause) = exchange.before { last = pause.backOff }
+        pause(failure, after: last, at: now, draw: draw)
+    }
+
+    private var currentBackOff: TimeSpan? {
+        guard case .exchanging(let exchange) = phase, case .paused(let pause) = exchange.before
+        else { return nil }
+        return pause.backOff
+    }
+
+    private mutating func pause(
+        _ failure: Failure, after last: TimeSpan?, at now: Moment, draw: Double
+    ) {
+        let wait: TimeSpan
+        var backOff: TimeSpan?
+        switch failure.kind {
+        case .throttled where failure.wait != nil:
+            wait = failure.wait ?? .zero
+        case .refused, .notNative:
+            wait = RotationTiming.refusedRetry
+        case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed:
+            wait = RotationTiming.backOff(
+                after: last, draw: draw, ceiling: RotationTiming.keyringBackOffCeiling)
+            backOff = wait
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .lockBusy:
+            wait = RotationTiming.backOff(after: last, draw: draw)
+            backOff = wait
+        }
+        lastFailure = (failure, now.wall)
+        phase = .paused(Pause(failure: failure, until: now.boot + wait, backOff: backOff))
+    }
+
+    private mutating func end(_ reason: SignInReason) {
+        access = nil
+        session = nil
+        rotationPoint = nil
+        isUnstored = false
+        phase = .ended(reason)
+    }
+}
