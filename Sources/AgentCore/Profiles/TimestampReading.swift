@@ -54,7 +54,8 @@ extension Timestamp {
         return range.contains(value) ? value : nil
     }
 
-    private static func skip(_ character: Unicode.Scalar, _ text: inout Substring.UTF8View) -> Bool {
+    private static func skip(_ character: Unicode.Scalar, _ text: inout Substring.UTF8View) -> Bool
+    {
         guard text.first == UInt8(ascii: character) else { return false }
         text.removeFirst()
         return true
