@@ -57,8 +57,9 @@ struct ReportedProfile: Sendable {
         }
     }
 
-    /// What a request for a token would end with. A token that is still good is handed out in
-    /// every state but `signin_required`.
+    /// What a request for a token would end with.
+    ///
+    /// A token that is still good is handed out in every state but `signin_required`.
     var exitCode: ExitCode {
         let hasToken = (expiry ?? 0) > 0
         switch state {

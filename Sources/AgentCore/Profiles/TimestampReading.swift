@@ -1,6 +1,7 @@
 extension Timestamp {
-    /// Reads `2026-04-20T09:05:07Z`, with or without a fraction, in UTC or with an offset; nil
-    /// for anything else. Years 1970 to 9999.
+    /// Reads `2026-04-20T09:05:07Z`, with or without a fraction, in UTC or with an offset.
+    ///
+    /// nil for anything else. Years are 1970 to 9999.
     package static func wallTime(rfc3339 text: String) -> WallTime? {
         var text = Substring(text).utf8
         guard let year = digits(4, 1970...9999, &text), skip("-", &text),
