@@ -1,5 +1,4 @@
-/// The version of everything that is built from this package.
+/// The version of all programs of this package.
 package enum Version {
-    /// As semantic versioning has it.
     package static let text = "0.1.0"
 }

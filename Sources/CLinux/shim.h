@@ -93,12 +93,7 @@ static inline void clinux_unmap_secret(void *pages, size_t size) {
 static inline char *clinux_optarg(void) { return optarg; }
 static inline int clinux_optind(void) { return optind; }
 static inline int clinux_optopt(void) { return optopt; }
-// 0 and not 1: only then does glibc read the `+` of a new option string.
-static inline void clinux_reset_options(void) { optind = 0; opterr = 0; }
-// A descriptor that reads the signals of `mask`, which have to be blocked.
-static inline int clinux_signalfd(const sigset_t *mask) {
-    return (int)syscall(SYS_signalfd4, -1, mask, (size_t)8, O_CLOEXEC);
-}
+static inline void clinux_reset_options(void) { optind = 1; opterr = 0; }
 extern char **environ;
 static inline char **clinux_environment(void) { return environ; }
 #endif

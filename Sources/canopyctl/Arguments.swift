@@ -40,7 +40,7 @@ struct Arguments {
             }
         }
         table.append(CLinux.option())
-        clinux_reset_options()
+        clinux_restart_options()
         while true {
             let found = getopt_long(count, vector, letters, table, nil)
             if found == -1 { break }
