@@ -1,0 +1,42 @@
+/// What presenting a refresh token led to.
+package enum RefreshOutcome: Equatable, Sendable {
+    /// The token was the current one; it is retired, and this is its successor.
+    case rotated(FamilyID, RefreshTokenID)
+    /// The token was retired moments ago and its successor never presented: a lost answer.
+    case harmlessRetry(FamilyID, RefreshTokenID)
+    /// A replay after the grace, its successor never presented: this session is over.
+    case familyRevoked
+    /// A replay after its successor was presented: every session of the identity is over.
+    case identityRevoked
+    case refused(Refusal)
+
+    package enum Refusal: Equatable, Sendable {
+        /// No such token was ever issued.
+        case unknown
+        /// The session had ended before.
+        case ended
+        case expired
+        /// The token is as it was: an identity made active again can go on.
+        case identityInactive
+    }
+}
+
+/// Whether a sign-in may be had.
+package enum SignInCheck: Equatable, Sendable {
+    case accepted(KeyID, IdentityID)
+    /// No such key, or a revoked one.
+    case keyRefused
+    case credentialsRefused
+    case identityInactive
+}
+
+/// Why a session is over.
+package enum Ending: Equatable, Sendable {
+    case loggedOut
+    /// By its owner from the list of sessions, or by an administrator.
+    case revoked
+    /// A retired token of the family was presented after the grace.
+    case replay
+    /// A retired token of the identity was presented after its successor.
+    case theft
+}
