@@ -19,6 +19,14 @@ package enum Limits {
     /// Enforced by `RequestHead`.
     package static let requestHeadBytes = 16 << 10
 
+    /// Header fields of a request; curl sends 3, browsers about 20, Apache allows 100. Enforced by
+    /// `RequestHead`.
+    package static let requestFields = 100
+
+    /// Empty lines before a request. RFC 9112 2.2 asks to bear with one, which old clients append to
+    /// a body; more than a few is somebody who sends no request. Enforced by `RequestHead`.
+    package static let requestEmptyLines = 4
+
     /// Bytes of a request's body: the largest is a sign-in, a few hundred bytes. Enforced by
     /// `RequestHead`, before a byte of the body is read.
     package static let requestBodyBytes = 64 << 10

@@ -54,4 +54,108 @@ static inline char *clibsecret_single_string(GVariant *answer) {
     g_variant_get(answer, "(s)", &text);
     return text;
 }
+
+// No prompt, ever: libsecret shows one from many of its calls, and nobody may be there to answer.
+// Its prompting is a method of the class, so the class is made to refuse.
+static inline void clibsecret_refuse(GError **error) {
+    g_set_error_literal(error, SECRET_ERROR, SECRET_ERROR_IS_LOCKED,
+                        "the keyring wants to ask the user something");
+}
+static inline GVariant *clibsecret_refuse_sync(SecretService *service, SecretPrompt *prompt,
+                                               GCancellable *cancellable,
+                                               const GVariantType *type, GError **error) {
+    (void)service; (void)prompt; (void)cancellable; (void)type;
+    clibsecret_refuse(error);
+    return NULL;
+}
+static inline void clibsecret_refuse_async(SecretService *service, SecretPrompt *prompt,
+                                           const GVariantType *type, GCancellable *cancellable,
+                                           GAsyncReadyCallback callback, gpointer data) {
+    (void)prompt; (void)type;
+    GTask *task = g_task_new(service, cancellable, callback, data);
+    GError *error = NULL;
+    clibsecret_refuse(&error);
+    g_task_return_error(task, error);
+    g_object_unref(task);
+}
+static inline GVariant *clibsecret_refuse_finish(SecretService *service, GAsyncResult *result,
+                                                 GError **error) {
+    (void)service;
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+static inline void clibsecret_forbid_prompts(void) {
+    SecretServiceClass *type = g_type_class_ref(SECRET_TYPE_SERVICE);
+    type->prompt_sync = clibsecret_refuse_sync;
+    type->prompt_async = clibsecret_refuse_async;
+    type->prompt_finish = clibsecret_refuse_finish;
+}
+
+// One deadline for one call: a thread that cancels when it has come, and if the call does not
+// return even then (a bus that accepts and never answers) calls `hopeless`, which ends the
+// process.
+struct clibsecret_deadline {
+    GMutex mutex;
+    GCond changed;
+    GCancellable *cancellable;
+    gint64 span;
+    gint64 grace;
+    void (*hopeless)(void);
+    gboolean over;
+    GThread *thread;
+};
+static inline gpointer clibsecret_deadline_run(gpointer data) {
+    struct clibsecret_deadline *deadline = data;
+    g_mutex_lock(&deadline->mutex);
+    gint64 end = g_get_monotonic_time() + deadline->span;
+    while (!deadline->over && g_cond_wait_until(&deadline->changed, &deadline->mutex, end)) {}
+    if (!deadline->over) {
+        g_cancellable_cancel(deadline->cancellable);
+        end = g_get_monotonic_time() + deadline->grace;
+        while (!deadline->over && g_cond_wait_until(&deadline->changed, &deadline->mutex, end)) {}
+        if (!deadline->over) deadline->hopeless();
+    }
+    g_mutex_unlock(&deadline->mutex);
+    return NULL;
+}
+// Spans are microseconds.
+static inline struct clibsecret_deadline *clibsecret_deadline_begin(gint64 span, gint64 grace,
+                                                                    void (*hopeless)(void)) {
+    struct clibsecret_deadline *deadline = g_new0(struct clibsecret_deadline, 1);
+    g_mutex_init(&deadline->mutex);
+    g_cond_init(&deadline->changed);
+    deadline->cancellable = g_cancellable_new();
+    deadline->span = span;
+    deadline->grace = grace;
+    deadline->hopeless = hopeless;
+    deadline->thread = g_thread_new("deadline", clibsecret_deadline_run, deadline);
+    return deadline;
+}
+// Returns whether the deadline had come.
+static inline int clibsecret_deadline_end(struct clibsecret_deadline *deadline) {
+    g_mutex_lock(&deadline->mutex);
+    deadline->over = TRUE;
+    g_cond_signal(&deadline->changed);
+    g_mutex_unlock(&deadline->mutex);
+    g_thread_join(deadline->thread);
+    int came = g_cancellable_is_cancelled(deadline->cancellable);
+    g_object_unref(deadline->cancellable);
+    g_mutex_clear(&deadline->mutex);
+    g_cond_clear(&deadline->changed);
+    g_free(deadline);
+    return came;
+}
+
+// The process behind a bus name; 0 if the bus does not say.
+static inline unsigned clibsecret_process_of(GDBusConnection *connection, const char *name,
+                                             int timeout, GCancellable *cancellable) {
+    GVariant *answer = g_dbus_connection_call_sync(
+        connection, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+        "GetConnectionUnixProcessID", g_variant_new("(s)", name), G_VARIANT_TYPE("(u)"),
+        G_DBUS_CALL_FLAGS_NONE, timeout, cancellable, NULL);
+    if (!answer) return 0;
+    unsigned process = 0;
+    g_variant_get(answer, "(u)", &process);
+    g_variant_unref(answer);
+    return process;
+}
 #endif

@@ -1,4 +1,179 @@
+internal import AgentCore
+internal import CLinux
+internal import Glibc
+internal import LinuxSystem
+
+/// One transaction: reads one job, does it from top to bottom, reports, and exits.
+///
+/// Descriptor 3 is the socket pair to canopyd, descriptor 4 the profile's successor slot.
 @main
 enum Exchange {
-    static func main() {}
+    private static let channelDescriptor: Int32 = 3
+    private static let slotDescriptor: Int32 = 4
+
+    /// The server where neither the request nor the configuration names one.
+    private static let standardServer = "https://auth.canopy-io.com"
+
+    static func main() {
+        if CommandLine.arguments.contains("--version") {
+            print("canopyd-exchange \(Version.text)")
+            return
+        }
+        Hardening.apply()
+        // A session of its own: what stops canopyd's terminal or group does not stop a rotation.
+        setsid()
+        let memory = SecretMemory.locked
+        let channel = Channel(descriptor: channelDescriptor, memory: memory)
+        guard clinux_set_close_on_exec(channelDescriptor, 1) == 0,
+            let job = channel.readJob()
+        else {
+            StandardError.write("canopyd-exchange is started by canopyd, and does nothing by itself")
+            exit(EX_USAGE)
+        }
+        run(job, channel, memory)
+    }
+
+    private static func run(_ job: Job, _ channel: Channel, _ memory: SecretMemory) {
+        switch job.kind {
+        case .load:
+            let keyring = connect(job, channel)
+            for profile in job.profiles {
+                let world = RealWorld(
+                    job, profile: profile, channel: channel, slot: nil, keyring: keyring,
+                    memory: memory)
+                channel.send(.ended(profile, Load(in: world).run()))
+            }
+            discover(job, channel, keyring, memory)
+        case .rotate, .signIn, .signOut, .identity, .sessions, .revokeSession:
+            guard let profile = job.profiles.first else {
+                preconditionFailure("a job without its profile was decoded")
+            }
+            channel.send(.ended(profile, outcome(job, profile, channel, memory)))
+        }
+    }
+
+    /// Profiles that the keyring knows and the state directory does not: it was lost, or the
+    /// keyring came from elsewhere. They are reported, so that a user is told why.
+    private static func discover(
+        _ job: Job, _ channel: Channel, _ keyring: Reading<SecretServiceStore.Connection>,
+        _ memory: SecretMemory
+    ) {
+        guard case .found(let connection) = keyring else { return }
+        switch SecretServiceStore.profiles(connection, machine: job.machine) {
+        case .failed(let failure):
+            if failure.kind == .keyringLocked {
+                channel.send(.keyring(KeyringStanding(.locked, owner: connection.owner)))
+            }
+        case .found(let profiles):
+            for profile in profiles where !job.profiles.contains(profile) {
+                let world = RealWorld(
+                    job, profile: profile, channel: channel, slot: nil, keyring: keyring,
+                    memory: memory)
+                channel.send(.ended(profile, Load(in: world).run()))
+            }
+        }
+    }
+
+    private static func outcome(
+        _ job: Job, _ profile: ProfileName, _ channel: Channel, _ memory: SecretMemory
+    ) -> ExchangeOutcome {
+        switch job.kind {
+        case .rotate:
+            let world = world(job, profile, channel, nil, memory)
+            return Rotation(in: world, known: job.known, mayPresent: job.mayPresent).run()
+        case .signOut:
+            let world = world(job, profile, channel, nil, memory)
+            return SignOut(in: world, isLocal: job.isLocal).run()
+        case .signIn:
+            return signIn(job, profile, channel, memory)
+        case .identity, .sessions, .revokeSession:
+            return query(job, memory)
+        case .load:
+            preconditionFailure("a load is not one profile's")
+        }
+    }
+
+    private static func world(
+        _ job: Job, _ profile: ProfileName, _ channel: Channel, _ credentials: Credentials?,
+        _ memory: SecretMemory
+    ) -> RealWorld {
+        RealWorld(
+            job, profile: profile, channel: channel,
+            slot: MemoryFile(owning: slotDescriptor), keyring: connect(job, channel),
+            credentials: credentials, memory: memory)
+    }
+
+    private static func connect(
+        _ job: Job, _ channel: Channel
+    ) -> Reading<SecretServiceStore.Connection> {
+        Hopeless.prepare(channel, for: job.profiles)
+        let keyring = SecretServiceStore.connect()
+        switch keyring {
+        case .found(let connection):
+            channel.send(.keyring(KeyringStanding(.ok, owner: connection.owner)))
+        case .failed:
+            channel.send(.keyring(KeyringStanding(.unavailable, owner: nil)))
+        }
+        return keyring
+    }
+
+    private static func signIn(
+        _ job: Job, _ profile: ProfileName, _ channel: Channel, _ memory: SecretMemory
+    ) -> ExchangeOutcome {
+        guard let body = job.secret else { preconditionFailure("a sign-in without a body") }
+        let credentials: Credentials
+        let server: BaseURL
+        do throws(Credentials.Malformed) {
+            credentials = try Credentials(parsing: body, in: memory)
+        } catch {
+            return .rejected(Rejection(.malformed, "\(error)"))
+        }
+        do throws(BaseURL.Malformed) {
+            server = try BaseURL(credentials.baseURL ?? job.baseURL ?? standardServer)
+        } catch {
+            return .rejected(Rejection(.malformed, "\(error)"))
+        }
+        guard let key = credentials.publishableKey ?? job.publishableKey, !key.isEmpty else {
+            return .rejected(
+                Rejection(
+                    .malformed,
+                    "no publishable key: neither the request nor the configuration has one"))
+        }
+        let world = world(job, profile, channel, credentials, memory)
+        let id = SignInID(high: Randomness.word(), low: Randomness.word())
+        return SignIn(in: world, id: id, baseURL: server.text, publishableKey: key).run()
+    }
+
+    private static func query(_ job: Job, _ memory: SecretMemory) -> ExchangeOutcome {
+        guard let accessToken = job.secret, let url = job.baseURL else {
+            preconditionFailure("a question without a token or a server")
+        }
+        let server: BaseURL
+        do throws(BaseURL.Malformed) {
+            server = try BaseURL(url)
+        } catch {
+            return .failed(Failure(.notPresented, "\(error)"))
+        }
+        let request: CanopyRequest
+        let meaning: (CanopyAnswer, SecretMemory) -> ExchangeOutcome
+        switch job.kind {
+        case .identity:
+            request = .identity(accessToken, at: server)
+            meaning = Queries.identity
+        case .sessions:
+            request = .sessions(accessToken, at: server)
+            meaning = Queries.sessions
+        case .revokeSession:
+            request = .revokeSession(job.sessionID ?? "", accessToken, at: server)
+            meaning = Queries.nothing
+        case .load, .signIn, .rotate, .signOut:
+            preconditionFailure("not a question")
+        }
+        let client = CanopyClient(caFile: job.caFile, proxy: job.proxy, memory: memory)
+        switch client.send(request) {
+        case .notSent(let detail): return .failed(Failure(.notPresented, detail))
+        case .lost(let detail): return .failed(Failure(.noAnswer, detail))
+        case .answered(let answer): return meaning(answer, memory)
+        }
+    }
 }

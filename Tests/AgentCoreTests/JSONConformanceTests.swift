@@ -25,9 +25,7 @@ struct JSONConformanceTests {
     }
 
     @Test("Every document is judged as the suite says", arguments: documents)
-    func suite(
-        _ file: URL
-    ) throws {
+    func suite(_ file: URL) throws {
         let bytes = [UInt8](try Data(contentsOf: file))
         let fault = jsonFault(bytes)
         switch file.lastPathComponent.prefix(2) {
@@ -124,14 +122,12 @@ struct JSONConformanceTests {
 
 /// The reader's fault, or nil.
 func jsonFault(_ bytes: [UInt8], maximumDepth: Int = Limits.jsonDepth) -> JSONFault? {
-    // An exact copy on the heap, so that reading past the end is outside of an allocation.
-    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
-    defer { copy.deallocate() }
-    copy.copyBytes(from: bytes)
-    do throws(JSONFault) {
-        _ = try JSONReader.parse(UnsafeRawBufferPointer(copy), maximumDepth: maximumDepth)
-        return nil
-    } catch {
-        return error
+    withExactCopy(of: bytes) { bytes in
+        do throws(JSONFault) {
+            _ = try JSONReader.parse(bytes, maximumDepth: maximumDepth)
+            return nil
+        } catch {
+            return error
+        }
     }
 }

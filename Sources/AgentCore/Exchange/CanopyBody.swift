@@ -22,6 +22,15 @@ package struct CanopyBody {
         return root
     }
 
+    /// A collection: `items`, or a list in `data`; nil for anything else.
+    package var list: JSONValue? {
+        guard let root else { return nil }
+        for candidate in [root["items"], root["data"]?["items"], root["data"], root] {
+            if let candidate, candidate.kind == .array { return candidate }
+        }
+        return nil
+    }
+
     /// Whether it is Canopy's error envelope: an object whose `error` is an object with
     /// `statusCode` equal to the HTTP status.
     package var isEnvelope: Bool {

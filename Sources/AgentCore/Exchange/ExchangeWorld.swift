@@ -162,6 +162,8 @@ package struct Rejection: Equatable, Sendable {
     package enum Kind: UInt8, Sendable, CaseIterable {
         case credentials = 1
         case keyNotNative
+        /// The request for it was malformed; nothing was sent.
+        case malformed
     }
 
     package let kind: Kind

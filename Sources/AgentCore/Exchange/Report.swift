@@ -3,13 +3,13 @@ package enum Report: Sendable {
     case progress(ExchangeProgress)
     /// The end of one profile's part; a load has one for each.
     case ended(ProfileName, ExchangeOutcome)
-    /// Who answers for the keyring: the owner's name for people, once per exchange.
-    case keyringOwner(String)
+    /// How the keyring is.
+    case keyring(KeyringStanding)
 
     private enum Kind {
         static let presenting: UInt8 = 1
         static let retrying: UInt8 = 2
-        static let keyringOwner: UInt8 = 3
+        static let keyring: UInt8 = 3
         static let session: UInt8 = 10
         static let tooEarly: UInt8 = 11
         static let failed: UInt8 = 12
@@ -56,9 +56,10 @@ package enum Report: Sendable {
             var writer = FieldWriter(kind: Kind.retrying, in: memory)
             Report.write(failure, to: &writer)
             return writer.finish(in: memory)
-        case .keyringOwner(let owner):
-            var writer = FieldWriter(kind: Kind.keyringOwner, in: memory)
-            writer.field(Tag.detail, owner)
+        case .keyring(let standing):
+            var writer = FieldWriter(kind: Kind.keyring, in: memory)
+            writer.field(Tag.reason, standing.state.rawValue)
+            writer.field(Tag.detail, standing.owner)
             return writer.finish(in: memory)
         case .ended(let profile, let outcome):
             return Report.encoded(outcome, profile, in: memory)
@@ -156,9 +157,10 @@ package enum Report: Sendable {
             guard let failure = Report.failure(fields) else { return nil }
             self = .progress(.retrying(failure))
             return
-        case Kind.keyringOwner:
-            guard let owner = fields.text(Tag.detail) else { return nil }
-            self = .keyringOwner(owner)
+        case Kind.keyring:
+            guard let state = fields.text(Tag.reason).flatMap(KeyringState.init(rawValue:))
+            else { return nil }
+            self = .keyring(KeyringStanding(state, owner: fields.text(Tag.detail)))
             return
         default:
             break

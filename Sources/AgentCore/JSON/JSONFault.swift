@@ -1,4 +1,4 @@
-/// Why bytes are not a JSON document that this program takes. It never carries the bytes.
+/// Why bytes are not a JSON document that this program takes; it never carries the bytes.
 package struct JSONFault: Error, Equatable, Sendable, CustomStringConvertible {
     package enum Reason: Equatable, Sendable {
         case unexpectedByte

@@ -25,14 +25,16 @@ package struct JSONValue {
         }
     }
 
-    /// The member of that name; of several the last. nil if absent, or if this is no object.
+    /// The member of that name; nil if there is none, or if this is no object.
     ///
-    /// Names are compared by their decoded bytes, without normalisation.
+    /// Of several the last counts. Names are compared by their decoded bytes.
     package subscript(_ key: StaticString) -> JSONValue? {
         member(UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
     }
 
-    /// The member of that name; of several the last. nil if absent, or if this is no object.
+    /// The member of that name; nil if there is none, or if this is no object.
+    ///
+    /// Of several the last counts. Names are compared by their decoded bytes.
     @_disfavoredOverload
     package subscript(_ key: String) -> JSONValue? {
         var key = key
@@ -160,7 +162,7 @@ package struct JSONValue {
     }
 }
 
-/// A string as it is written, escapes and all. The reader has checked it.
+/// A string as it is written, escapes and all; the reader has checked it.
 private struct JSONText {
     private let written: UnsafeRawBufferPointer
     private let isEscaped: Bool

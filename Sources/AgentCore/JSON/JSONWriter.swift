@@ -11,7 +11,7 @@ package struct JSONWriter<Sink: ByteSink & ~Copyable>: ~Copyable {
         self.sink = sink
     }
 
-    /// The sink, with the document in it. Every container has to be ended.
+    /// The sink, with the document in it; every container has to be ended.
     package consuming func finish() -> Sink {
         precondition(depth == 0, "a JSON document was finished inside a container")
         return sink
@@ -189,6 +189,12 @@ private func lowercaseHexDigit(_ value: UInt8) -> UInt8 {
 // MARK: - Members
 
 extension JSONWriter where Sink: ~Copyable {
+    package mutating func member(_ key: StaticString, _ value: StaticString) {
+        self.key(key)
+        string(value)
+    }
+
+    @_disfavoredOverload
     package mutating func member(_ key: StaticString, _ value: String) {
         self.key(key)
         string(value)

@@ -1,0 +1,125 @@
+/// What clients are told of refusals and failures: code, words, and the command that mends it.
+package enum Refusals {
+    package static func problem(_ refusal: Refusal, _ profile: ProfileName) -> Problem {
+        switch refusal {
+        case .signInRequired(let reason):
+            return signInRequired(reason, profile)
+        case .failed(let failure, let retryAfter):
+            return problem(failure, profile, retryAfter: retryAfter)
+        case .validityAboveLifetime(let lifetime):
+            return Problem(
+                .badRequest,
+                "min_validity is above the token's whole lifetime of \(lifetime.wholeSeconds) s; "
+                    + "ask for less",
+                profile: profile)
+        }
+    }
+
+    /// `retryAfter` is when the next attempt is due by itself; nil where none is.
+    package static func problem(
+        _ failure: Failure, _ profile: ProfileName, retryAfter: TimeSpan? = nil
+    ) -> Problem {
+        let code = code(of: failure.kind)
+        let wait = failure.wait ?? retryAfter
+        return Problem(
+            code, failure.detail, profile: profile,
+            retryAfter: wait.map { max(1, ($0 + .milliseconds(999)).wholeSeconds) },
+            fix: fix(code, profile))
+    }
+
+    package static func signInRequired(_ reason: SignInReason, _ profile: ProfileName) -> Problem {
+        let detail =
+            switch reason {
+            case .revokedOrExpired: "the session was revoked or has expired on the server"
+            case .rotationLost:
+                "the session ended after an answer with its next token was lost on the way"
+            case .restoredCopy:
+                "the stored session comes from a backup, or belongs to another state directory; "
+                    + "using it could end every session of the identity"
+            case .otherMachine:
+                "the keyring holds the session of another machine, which goes on using it"
+            case .keyringReset: "the keyring no longer holds the session: it was reset"
+            case .signedOut: "the profile was signed out"
+            }
+        return Problem(
+            .signInRequired, detail, profile: profile, reason: reason,
+            fix: fix(.signInRequired, profile))
+    }
+
+    package static func unknownProfile(_ profile: ProfileName) -> Problem {
+        Problem(
+            .unknownProfile, "nothing is signed in under the name \(profile)", profile: profile,
+            fix: fix(.unknownProfile, profile))
+    }
+
+    package static func problem(_ rejection: Rejection, _ profile: ProfileName) -> Problem {
+        switch rejection.kind {
+        case .credentials:
+            return Problem(
+                .credentialsRejected, rejection.detail, profile: profile,
+                fix: fix(.credentialsRejected, profile))
+        case .keyNotNative:
+            return Problem(
+                .keyNotNative,
+                rejection.detail + "; sign in with a key whose \"Used by\" is Native",
+                profile: profile, fix: fix(.keyNotNative, profile))
+        case .malformed:
+            return Problem(.badRequest, rejection.detail, profile: profile)
+        }
+    }
+
+    package static func code(of kind: Failure.Kind) -> Problem.Code {
+        switch kind {
+        case .notPresented, .noAnswer, .somebodyInBetween: .serverUnreachable
+        case .serverError: .serverError
+        case .throttled: .throttled
+        case .refused: .refused
+        case .notNative: .keyNotNative
+        case .keyringLocked: .keyringLocked
+        case .keyringUnavailable, .successorUnstored: .keyringUnavailable
+        case .storageFailed: .storageFailed
+        case .lockBusy: .timeout
+        }
+    }
+
+    private static func fix(_ code: Problem.Code, _ profile: ProfileName) -> String? {
+        let named = profile == .standard ? "" : " --profile \(profile)"
+        switch code {
+        case .unknownProfile, .signInRequired, .credentialsRejected:
+            return "canopyctl login\(named)"
+        case .keyNotNative:
+            return "canopyctl login\(named) --key pk_NATIVE_KEY"
+        case .keyringLocked, .keyringUnavailable:
+            // Asking a running gnome-keyring to unlock does nothing; replacing it does, and makes
+            // the login keyring where there is none.
+            return "read -rs p && printf %s \"$p\" | gnome-keyring-daemon --replace --unlock "
+                + "--components=secrets"
+        case .serverUnreachable, .serverError, .timeout:
+            return "canopyctl status"
+        case .refused:
+            return "canopyctl refresh\(named)"
+        case .badRequest, .notFound, .methodNotAllowed, .payloadTooLarge, .headerTooLarge,
+            .forbidden, .storageFailed, .throttled, .tooManyConnections:
+            return nil
+        }
+    }
+
+    /// What a sign-out that could not reach the server says.
+    package static func signOutFailed(_ failure: Failure, _ profile: ProfileName) -> Problem {
+        let named = profile == .standard ? "" : " --profile \(profile)"
+        let base = problem(failure, profile)
+        switch failure.kind {
+        case .notPresented, .noAnswer, .somebodyInBetween, .serverError, .throttled, .refused,
+            .notNative:
+            return Problem(
+                base.code,
+                failure.detail
+                    + "; nothing was forgotten. With --local it is, and the session stays alive "
+                    + "on the server until it expires",
+                profile: profile, retryAfter: base.retryAfter,
+                fix: "canopyctl logout --local\(named)")
+        case .keyringLocked, .keyringUnavailable, .storageFailed, .successorUnstored, .lockBusy:
+            return base
+        }
+    }
+}

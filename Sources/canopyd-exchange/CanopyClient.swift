@@ -1,0 +1,249 @@
+internal import AgentCore
+internal import CCurl
+internal import Glibc
+internal import LinuxSystem
+
+/// Requests to Canopy through libcurl: all of it that canopyd uses.
+///
+/// One new connection for each request; no cookies, no redirects, no automatic retry, the system's
+/// CAs, and every wait bounded.
+final class CanopyClient {
+    /// Resolving, connecting and TLS together. ROTATION, step 4.
+    private static let connectPatience = TimeSpan.seconds(10)
+
+    /// From the last byte sent to the whole answer. ROTATION, step 4.
+    private static let answerPatience = TimeSpan.seconds(30)
+
+    /// A dead path is told from a slow server: asked after 2 s of silence, then each second, and
+    /// given up after three misses; unacknowledged data after 5 s. ROTATION, step 4.
+    private static let keepAliveIdle: Int32 = 2
+    private static let keepAliveInterval: Int32 = 1
+    private static let keepAliveMisses: Int32 = 3
+    private static let userTimeoutMilliseconds: Int32 = 5000
+
+    private let caFile: String?
+    private let proxy: String?
+    private let memory: SecretMemory
+
+    init(caFile: String?, proxy: String?, memory: SecretMemory) {
+        self.caFile = caFile
+        self.proxy = proxy
+        self.memory = memory
+        // Thread-safe since 7.84, and this process has no second thread yet anyway.
+        curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+    }
+
+    /// Sends one request and reads its answer.
+    func send(_ request: CanopyRequest) -> Transmission {
+        guard let handle = curl_easy_init() else { return .notSent("libcurl cannot start") }
+        defer { curl_easy_cleanup(handle) }
+        let transfer = Transfer(memory: memory)
+        var headers: UnsafeMutablePointer<curl_slist>?
+        defer { curl_slist_free_all(headers) }
+        for line in ["Accept: application/json", "Content-Type: application/json", "Expect:"] {
+            headers = curl_slist_append(headers, line)
+        }
+        if let token = request.accessToken {
+            // libcurl's copy of the line is wiped with the rest of the heap (see ARCHITECTURE).
+            let line = CanopyClient.bearer(token, memory)
+            headers = line.withBytes {
+                curl_slist_append(
+                    headers, $0.baseAddress?.assumingMemoryBound(to: CChar.self))
+            }
+        }
+        let code = withExtendedLifetime(transfer) {
+            configure(handle, request, headers, transfer)
+            return curl_easy_perform(handle)
+        }
+        let status = Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE))
+        return outcome(code, handle, status, transfer)
+    }
+
+    private func configure(
+        _ handle: UnsafeMutableRawPointer, _ request: CanopyRequest,
+        _ headers: UnsafeMutablePointer<curl_slist>?, _ transfer: Transfer
+    ) {
+        let state = Unmanaged.passUnretained(transfer).toOpaque()
+        _ = ccurl_set_string(handle, CURLOPT_URL, request.url)
+        _ = ccurl_set_string(
+            handle, CURLOPT_PROTOCOLS_STR, request.url.hasPrefix("https:") ? "https" : "http")
+        _ = ccurl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
+        _ = ccurl_set_string(handle, CURLOPT_USERAGENT, "canopyd/\(Version.text) (Linux)")
+        if let body = request.body {
+            body.withBytes { bytes in
+                _ = ccurl_set_long(handle, CURLOPT_POSTFIELDSIZE, bytes.count)
+                // Not copied: the request lives until the transfer is over.
+                _ = ccurl_set_pointer(
+                    handle, CURLOPT_POSTFIELDS,
+                    UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+            }
+        }
+        switch request.method {
+        case .get: _ = ccurl_set_long(handle, CURLOPT_HTTPGET, 1)
+        case .post: _ = ccurl_set_long(handle, CURLOPT_POST, 1)
+        case .delete: _ = ccurl_set_string(handle, CURLOPT_CUSTOMREQUEST, "DELETE")
+        }
+        _ = ccurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+        _ = ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
+        _ = ccurl_set_long(handle, CURLOPT_FRESH_CONNECT, 1)
+        _ = ccurl_set_long(handle, CURLOPT_FORBID_REUSE, 1)
+        _ = ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1)
+        _ = ccurl_set_long(
+            handle, CURLOPT_CONNECTTIMEOUT_MS,
+            Int(CanopyClient.connectPatience.milliseconds))
+        // An empty text also switches off what the environment says: it says it to some shells.
+        _ = ccurl_set_string(handle, CURLOPT_PROXY, proxy ?? "")
+        // The bundle file takes 50 ms to parse; the hashed directory is read as needed.
+        _ = ccurl_set_string(handle, CURLOPT_CAPATH, "/etc/ssl/certs")
+        _ = ccurl_set_string(handle, CURLOPT_CAINFO, caFile)
+        _ = ccurl_set_write(handle, CanopyClient.onBody, state)
+        _ = ccurl_set_header(handle, CanopyClient.onHeader, state)
+        _ = ccurl_set_progress(handle, CanopyClient.onProgress, state)
+        _ = ccurl_set_socket(handle, CanopyClient.onSocket, nil)
+    }
+
+    private static func bearer(_ token: Secret, _ memory: SecretMemory) -> Secret {
+        var line = SecretBuffer(capacity: token.count + 32, in: memory)
+        line.append("Authorization: Bearer ")
+        line.append(token)
+        line.append(0)
+        return line.secret()
+    }
+
+    // MARK: What the transfer brought
+
+    private final class Transfer {
+        let memory: SecretMemory
+        var body: SecretBuffer
+        var retryAfter: String?
+        var date: String?
+        /// When the last byte of the request was sent.
+        var sent: BootTime?
+        var isTooLarge = false
+        var isTooLate = false
+
+        init(memory: SecretMemory) {
+            self.memory = memory
+            body = SecretBuffer(capacity: 4096, in: memory)
+        }
+    }
+
+    private func outcome(
+        _ code: CURLcode, _ handle: UnsafeMutableRawPointer, _ status: Int, _ transfer: Transfer
+    ) -> Transmission {
+        if code == CURLE_OK {
+            return .answered(
+                CanopyAnswer(
+                    status: status, retryAfter: transfer.retryAfter, date: transfer.date,
+                    body: transfer.body.secret()))
+        }
+        if transfer.isTooLarge {
+            return .lost("the answer is larger than \(Limits.answerBodyBytes) bytes")
+        }
+        if transfer.isTooLate {
+            let seconds = CanopyClient.answerPatience.wholeSeconds
+            return .lost("no whole answer within \(seconds) s after the request was sent")
+        }
+        let detail = String(cString: curl_easy_strerror(code))
+        let wasReady = ccurl_get_off(handle, CURLINFO_PRETRANSFER_TIME_T) > 0
+        return TransferFailure.wasSent(code, connectionWasReady: wasReady)
+            ? .lost(detail) : .notSent(detail)
+    }
+
+    private static let onBody: ccurl_write_callback = { bytes, size, count, state in
+        guard let bytes, let state else { return 0 }
+        let transfer = Unmanaged<Transfer>.fromOpaque(state).takeUnretainedValue()
+        let length = size * count
+        guard transfer.body.count + length <= Limits.answerBodyBytes else {
+            transfer.isTooLarge = true
+            return 0
+        }
+        transfer.body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: length))
+        return length
+    }
+
+    private static let onHeader: ccurl_write_callback = { bytes, size, count, state in
+        guard let bytes, let state else { return 0 }
+        let transfer = Unmanaged<Transfer>.fromOpaque(state).takeUnretainedValue()
+        let length = size * count
+        let line = String(
+            decoding: UnsafeRawBufferPointer(start: bytes, count: length), as: UTF8.self)
+        guard let colon = line.firstIndex(of: ":") else { return length }
+        let value = trimmed(line[line.index(after: colon)...])
+        switch line[..<colon].lowercased() {
+        case "retry-after": transfer.retryAfter = value
+        case "date": transfer.date = value
+        default: break
+        }
+        return length
+    }
+
+    private static func trimmed(_ text: Substring) -> String {
+        var text = text
+        while let first = text.unicodeScalars.first, first.value <= 0x20 {
+            text.unicodeScalars.removeFirst()
+        }
+        while let last = text.unicodeScalars.last, last.value <= 0x20 {
+            text.unicodeScalars.removeLast()
+        }
+        return String(text)
+    }
+
+    /// Called about once a second, and whenever something moves.
+    private static let onProgress: ccurl_progress_callback = { state, _, _, toSend, sent in
+        guard let state else { return 0 }
+        let transfer = Unmanaged<Transfer>.fromOpaque(state).takeUnretainedValue()
+        let now = BootTime.now
+        guard let began = transfer.sent else {
+            // libcurl counts the body only; a request without one is sent with its head.
+            if sent >= toSend { transfer.sent = now }
+            return 0
+        }
+        // Connecting has its own deadline, so counting from the first call is never too short by
+        // more than that.
+        let patience = answerPatience + connectPatience
+        guard now - began < (toSend > 0 ? answerPatience : patience) else {
+            transfer.isTooLate = true
+            return 1
+        }
+        return 0
+    }
+
+    private static let onSocket: ccurl_socket_callback = { _, socket, _ in
+        var on: Int32 = 1
+        let size = socklen_t(MemoryLayout<Int32>.size)
+        setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, size)
+        for (option, value) in [
+            (TCP_KEEPIDLE, keepAliveIdle), (TCP_KEEPINTVL, keepAliveInterval),
+            (TCP_KEEPCNT, keepAliveMisses), (TCP_USER_TIMEOUT, userTimeoutMilliseconds),
+        ] {
+            var value = value
+            // A failure is ignored: the 30 s still bound the wait.
+            setsockopt(socket, Int32(IPPROTO_TCP), Int32(option), &value, size)
+        }
+        return Int32(CURL_SOCKOPT_OK)
+    }
+}
+
+/// What libcurl's error codes say of the question that matters: may the token have been presented?
+enum TransferFailure {
+    /// Explicitly mapped: what fails before a connection is ready for the request was not sent.
+    /// Whatever is not listed counts as sent, an unknown code too.
+    static func wasSent(_ code: CURLcode, connectionWasReady: Bool) -> Bool {
+        switch code {
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT,
+            CURLE_NOT_BUILT_IN, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST,
+            CURLE_COULDNT_CONNECT, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ENGINE_NOTFOUND,
+            CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
+            CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CACERT_BADFILE,
+            CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+            CURLE_SSL_INVALIDCERTSTATUS, CURLE_INTERFACE_FAILED, CURLE_PROXY,
+            CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION, CURLE_SSL_CLIENTCERT:
+            false
+        case CURLE_OPERATION_TIMEDOUT, CURLE_OUT_OF_MEMORY:
+            connectionWasReady
+        default:
+            true
+        }
+    }
+}

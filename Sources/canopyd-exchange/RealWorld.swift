@@ -1,0 +1,251 @@
+internal import AgentCore
+internal import CLinux
+internal import Glibc
+internal import LinuxSystem
+
+/// The real things that an exchange of one profile touches.
+final class RealWorld: ExchangeWorld {
+    typealias Interruption = Never
+
+    /// How long the lock is waited for: an exchange that is still at work is in its quick
+    /// repetitions then, and the caller does better to come again.
+    private static let lockPatience = TimeSpan.seconds(15)
+
+    let boot: BootID
+    let memory: SecretMemory
+    private let job: Job
+    private let profile: ProfileName
+    private let channel: Channel
+    private let slot: MemoryFile?
+    private let state: StateDirectory
+    private let client: CanopyClient
+    private let keyring: Reading<SecretServiceStore.Connection>
+    private let credentials: Credentials?
+    private var store: SecretServiceStore?
+    private var profileLock: FileLock?
+
+    /// The slot of a profile whose descriptor was not passed lives in this process alone.
+    init(
+        _ job: Job, profile: ProfileName, channel: Channel, slot: consuming MemoryFile?,
+        keyring: Reading<SecretServiceStore.Connection>, credentials: Credentials? = nil,
+        memory: SecretMemory
+    ) {
+        self.job = job
+        self.profile = profile
+        self.channel = channel
+        self.slot = slot
+        self.keyring = keyring
+        self.credentials = credentials
+        self.memory = memory
+        boot = job.boot
+        state = StateDirectory(path: job.stateDirectory, runtimePath: job.runtimeDirectory)
+        client = CanopyClient(caFile: job.caFile, proxy: job.proxy, memory: memory)
+    }
+
+    // MARK: Time and chance
+
+    func now() -> Moment { .now }
+
+    func draw() -> Double {
+        Double(Randomness.word() >> 11) / Double(1 << 53)
+    }
+
+    func pause(for span: TimeSpan) {
+        let end = BootTime.now + span
+        // Short sleeps against the boot clock: a machine that slept meanwhile has waited enough.
+        while true {
+            let left = end - .now
+            guard left > .zero else { return }
+            let step = min(left.nanoseconds, 250_000_000)
+            var time = timespec(tv_sec: 0, tv_nsec: Int(step))
+            nanosleep(&time, nil)
+        }
+    }
+
+    // MARK: Lock, slot, state directory
+
+    func lock() -> Bool {
+        do throws(SystemError) {
+            try Directory.make(state.path)
+            profileLock = try FileLock.take(
+                state.lockPath(profile), patience: RealWorld.lockPatience)
+        } catch {
+            lockFailure = Failure(.storageFailed, "\(error)")
+            return true
+        }
+        return isLocked
+    }
+
+    /// Why the lock could not even be asked for: told by the first step that needs the directory.
+    private var lockFailure: Failure?
+
+    private var isLocked: Bool {
+        switch profileLock {
+        case .some: true
+        case .none: false
+        }
+    }
+
+    func readSlot() -> SlotContents {
+        guard let contents = withSlot({ slot throws(SystemError) in try slot.read(in: memory) })
+        else { return .empty }
+        return contents
+    }
+
+    func fillSlot(_ session: StoredSession) -> Bool {
+        withSlot { slot throws(SystemError) in
+            try slot.fill(session, in: memory)
+            return true
+        } ?? false
+    }
+
+    func emptySlot() {
+        _ = withSlot { slot throws(SystemError) in try slot.empty() }
+    }
+
+    /// nil without a slot, or where the kernel refuses: then the successor lives in this process
+    /// alone, which the caller treats as having no slot.
+    private func withSlot<Value>(
+        _ body: (borrowing MemoryFile) throws(SystemError) -> Value
+    ) -> Value? {
+        switch slot {
+        case .some(let slot):
+            do throws(SystemError) {
+                return try body(slot)
+            } catch {
+                return nil
+            }
+        case .none:
+            return nil
+        }
+    }
+
+    func readState() -> Reading<StateContents> {
+        if let lockFailure { return .failed(lockFailure) }
+        let signIns: KnownSignIns?
+        do throws(StateDirectory.Unreadable) {
+            signIns = try state.signIns(of: profile)
+        } catch {
+            return .failed(Failure(.storageFailed, "\(error)"))
+        }
+        do throws(SystemError) {
+            return .found(
+                StateContents(
+                    signIns: signIns, runtimeMarks: state.runtimeMarks(of: profile),
+                    anchor: try state.anchor()))
+        } catch {
+            return .failed(Failure(.storageFailed, "\(error)"))
+        }
+    }
+
+    func writeSignIns(_ signIns: KnownSignIns) -> Failure? {
+        do throws(SystemError) {
+            try state.write(signIns, of: profile)
+            return nil
+        } catch {
+            return Failure(.storageFailed, "\(error)")
+        }
+    }
+
+    func makeAnchor() -> Reading<Anchor> {
+        if let lockFailure { return .failed(lockFailure) }
+        do throws(SystemError) {
+            return .found(try state.makeAnchor())
+        } catch {
+            return .failed(Failure(.storageFailed, "\(error)"))
+        }
+    }
+
+    // MARK: Keyring
+
+    func readItem(knowing signIns: KnownSignIns?) -> Reading<ItemContents> {
+        switch opened() {
+        case .found(let store): store.read(knowing: signIns)
+        case .failed(let failure): .failed(failure)
+        }
+    }
+
+    func writeItem(_ session: StoredSession) -> Failure? {
+        switch opened() {
+        case .found(let store): store.write(session)
+        case .failed(let failure): failure
+        }
+    }
+
+    func syncKeyring() -> Failure? {
+        switch opened() {
+        case .found(let store): store.sync()
+        case .failed(let failure): failure
+        }
+    }
+
+    func deleteItem() -> Failure? {
+        switch opened() {
+        case .found(let store): store.delete()
+        case .failed(let failure): failure
+        }
+    }
+
+    var keyringWritesAtOnce: Bool {
+        switch keyring {
+        case .found(let connection): connection.writesAtOnce
+        case .failed: true
+        }
+    }
+
+    private func opened() -> Reading<SecretServiceStore> {
+        if let store { return .found(store) }
+        switch keyring {
+        case .failed(let failure):
+            return .failed(failure)
+        case .found(let connection):
+            let made = SecretServiceStore(
+                connection, profile: profile, machine: job.machine, memory: memory)
+            store = made
+            return .found(made)
+        }
+    }
+
+    // MARK: Server
+
+    func present(_ refreshToken: Secret, to baseURL: String) -> Transmission {
+        send(baseURL) { .refresh(refreshToken, at: $0, memory: memory) }
+    }
+
+    func signIn(at baseURL: String, publishableKey: String) -> Transmission {
+        guard let credentials else {
+            preconditionFailure("a sign-in without credentials")
+        }
+        return send(baseURL) {
+            .signIn(credentials, publishableKey: publishableKey, at: $0, memory: memory)
+        }
+    }
+
+    func signOut(
+        _ accessToken: Secret, naming refreshToken: Secret?, at baseURL: String
+    ) -> Transmission {
+        send(baseURL) {
+            .signOut(accessToken, naming: refreshToken, at: $0, memory: memory)
+        }
+    }
+
+    /// Sends a request to a server whose URL was checked when it was stored, and is again: the
+    /// keyring is other programs' to write, too.
+    func send(_ baseURL: String, _ request: (BaseURL) -> CanopyRequest) -> Transmission {
+        do throws(BaseURL.Malformed) {
+            return client.send(request(try BaseURL(baseURL)))
+        } catch {
+            return .notSent("\(error)")
+        }
+    }
+
+    // MARK: canopyd
+
+    func announce(_ progress: ExchangeProgress) {
+        if progress == .presenting {
+            Hopeless.forget()
+            Signals.ignoreUntilTheEnd()
+        }
+        channel.send(.progress(progress))
+    }
+}
