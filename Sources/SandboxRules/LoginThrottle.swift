@@ -4,14 +4,19 @@ package import AgentCore
 ///
 /// Every request counts, the successful too. A refused one does not: whoever waits gets in.
 package struct LoginThrottle: Sendable {
-    /// Requests that one address may make within ``window``. Canopy's Direct API guide: 5.
+    /// Requests that one address may make within ``window``.
+    ///
+    /// Canopy's Direct API guide: 5.
     package static let requests = 5
 
-    /// The span in which they count. Canopy's Direct API guide: 15 minutes.
+    /// The span in which they count.
+    ///
+    /// Canopy's Direct API guide: 15 minutes.
     package static let window = TimeSpan.seconds(15 * 60)
 
     private var admitted: [UInt64: [WallTime]] = [:]
 
+    /// Nobody has signed in yet.
     package init() {}
 
     /// Counts a request; nil if it may go on, else how long until the next one may.

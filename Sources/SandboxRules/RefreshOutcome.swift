@@ -8,13 +8,16 @@ package enum RefreshOutcome: Equatable, Sendable {
     case familyRevoked
     /// A replay after its successor was presented: every session of the identity is over.
     case identityRevoked
+    /// Nothing changed but what the reason says.
     case refused(Refusal)
 
+    /// Why a token was refused without a consequence.
     package enum Refusal: Equatable, Sendable {
         /// No such token was ever issued.
         case unknown
         /// The session had ended before.
         case ended
+        /// The token was current, and its lifetime is over.
         case expired
         /// The token is as it was: an identity made active again can go on.
         case identityInactive
@@ -23,15 +26,19 @@ package enum RefreshOutcome: Equatable, Sendable {
 
 /// Whether a sign-in may be had.
 package enum SignInCheck: Equatable, Sendable {
+    /// Key, address and password fit.
     case accepted(KeyID, IdentityID)
     /// No such key, or a revoked one.
     case keyRefused
+    /// No such address, or another password.
     case credentialsRefused
+    /// Right, but not allowed.
     case identityInactive
 }
 
 /// Why a session is over.
 package enum Ending: Equatable, Sendable {
+    /// By its owner, from the session itself.
     case loggedOut
     /// By its owner from the list of sessions, or by an administrator.
     case revoked

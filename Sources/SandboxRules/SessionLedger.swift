@@ -24,6 +24,7 @@ package struct SessionLedger: Sendable {
     /// Times that a replay has ended every session of an identity.
     package private(set) var identityRevocations = 0
 
+    /// An empty ledger: no keys, no identities, no sessions.
     package init(rules: ServerRules = ServerRules()) {
         self.rules = rules
     }
@@ -36,7 +37,9 @@ package struct SessionLedger: Sendable {
         return KeyID(index: keys.count - 1)
     }
 
-    /// Stops new sign-ins with the key. Sessions signed in go on.
+    /// Stops new sign-ins with the key.
+    ///
+    /// Sessions signed in go on.
     package mutating func revokeKey(_ key: KeyID) {
         keys[key.index].isRevoked = true
     }
@@ -46,12 +49,15 @@ package struct SessionLedger: Sendable {
         keys[key.index].isRevoked
     }
 
-    /// Adds an end user. Passwords are made up and printed at start: nobody's secret.
+    /// Adds an end user.
+    ///
+    /// Passwords are made up and printed at start: nobody's secret.
     package mutating func addIdentity(email: String, password: String) -> IdentityID {
         identities.append(IdentityRecord(email: email, password: password))
         return IdentityID(index: identities.count - 1)
     }
 
+    /// The identity's e-mail address, as it was added.
     package func email(of identity: IdentityID) -> String {
         identities[identity.index].email
     }
@@ -61,6 +67,7 @@ package struct SessionLedger: Sendable {
         identities[identity.index].isActive = isActive
     }
 
+    /// Whether the identity may sign in and refresh.
     package func isActive(_ identity: IdentityID) -> Bool {
         identities[identity.index].isActive
     }
@@ -81,7 +88,9 @@ package struct SessionLedger: Sendable {
         return throttle.wait(address: address, at: now)
     }
 
-    /// Checks key and password without starting anything. Throttling is a step before this one.
+    /// Checks key and password without starting anything.
+    ///
+    /// Throttling is a step before this one.
     package func checkSignIn(
         key: KeyID?, email: String, password: String
     ) -> SignInCheck {
@@ -113,7 +122,9 @@ package struct SessionLedger: Sendable {
 
     // MARK: Refreshing
 
-    /// Presents a refresh token. `fresh`, a new id, is used if a token is issued.
+    /// Presents a refresh token.
+    ///
+    /// `fresh`, a new id, is used if a token is issued.
     ///
     /// Takes no key: how to deliver is read off the session.
     package mutating func refresh(
@@ -300,11 +311,15 @@ package struct SessionLedger: Sendable {
     /// Every family, ended ones included, in the order of their sign-ins.
     package var allFamilies: [FamilyID] { families.indices.map(FamilyID.init) }
 
+    /// How the session hands out its refresh tokens, now and always.
     package func delivery(of family: FamilyID) -> Delivery { families[family.index].delivery }
 
+    /// Whose session it is.
     package func identity(of family: FamilyID) -> IdentityID { families[family.index].identity }
 
-    /// Why the session is over; nil while it is not. Expiry ends nothing: see ``sessions(of:at:)``.
+    /// Why the session is over; nil while it is not.
+    ///
+    /// Expiry ends nothing: see ``sessions(of:at:)``.
     package func ending(of family: FamilyID) -> Ending? { families[family.index].ending }
 
     /// The token that the next refresh has to present.
@@ -317,6 +332,7 @@ package struct SessionLedger: Sendable {
         tokens[families[family.index].current].generation
     }
 
+    /// What was counted of the family so far.
     package func counters(of family: FamilyID) -> FamilyCounters {
         families[family.index].counters
     }

@@ -2,8 +2,10 @@ package import AgentCore
 
 /// Names a refresh token; the token's text is its owner's business.
 package struct RefreshTokenID: Hashable, Sendable {
+    /// Any number that no other token of the ledger has.
     package let number: UInt64
 
+    /// The token of that number, issued or not.
     package init(_ number: UInt64) {
         self.number = number
     }
@@ -34,7 +36,9 @@ package struct FamilyID: Hashable, Sendable {
 package struct SessionRow: Equatable, Sendable {
     /// The id of the session's current refresh token, so another one after each refresh.
     package let id: RefreshTokenID
+    /// The session.
     package let family: FamilyID
+    /// When the session was signed in.
     package let createdAt: WallTime
     /// When the current token expires; nil if none does.
     package let expiresAt: WallTime?
@@ -42,9 +46,13 @@ package struct SessionRow: Equatable, Sendable {
 
 /// One time that a token was presented.
 package struct Presentation: Equatable, Sendable {
+    /// What was presented.
     package let token: RefreshTokenID
+    /// The token's generation: 0 is the sign-in's.
     package let generation: Int
+    /// When it was presented.
     package let at: WallTime
+    /// What it led to.
     package let outcome: RefreshOutcome
 }
 

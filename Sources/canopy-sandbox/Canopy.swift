@@ -23,7 +23,9 @@ struct Canopy {
         let expiresAt: WallTime
     }
 
-    /// The people who can sign in. Their passwords are public.
+    /// The people who can sign in.
+    ///
+    /// Their passwords are public.
     static let people = [
         (email: "ada@example.com", password: "correct horse battery staple"),
         (email: "grace@example.com", password: "nanoseconds"),

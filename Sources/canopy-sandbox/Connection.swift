@@ -40,7 +40,9 @@ final class Connection {
         return events
     }
 
-    /// Reads what is there. False once the client has closed its side, or is gone.
+    /// Reads what is there.
+    ///
+    /// False once the client has closed its side, or is gone.
     func receive() -> Bool {
         var chunk = [UInt8](repeating: 0, count: 16 << 10)
         while input.count < Self.inputBytes {
@@ -60,7 +62,9 @@ final class Connection {
         isEnding = isEnding || thenEnd
     }
 
-    /// Sends what the kernel takes. False once the connection is over.
+    /// Sends what the kernel takes.
+    ///
+    /// False once the connection is over.
     func transmit() -> Bool {
         while hasOutput {
             let count = output[sent...].withUnsafeBytes {

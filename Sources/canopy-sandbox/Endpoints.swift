@@ -117,8 +117,10 @@ extension Canopy {
         }
     }
 
-    /// The tokens of a session: the refresh token in the body or as a cookie, as the session has
-    /// it. Of a sign-in, the identity too.
+    /// The tokens of a session: the refresh token in the body or as a cookie, as the session
+    /// has it.
+    ///
+    /// Of a sign-in, the identity too.
     private mutating func grantAnswer(
         _ family: FamilyID, _ token: RefreshTokenID, signIn identity: IdentityID?
     ) -> Answer {

@@ -7,7 +7,9 @@ internal import SandboxRules
 struct Options {
     /// 0 lets the kernel choose.
     var port: UInt16 = 0
-    /// How long access tokens live. Canopy's sample answer says 900 seconds.
+    /// How long access tokens live.
+    ///
+    /// Canopy's sample answer says 900 seconds.
     var lifetime = TimeSpan.seconds(900)
     var rules = ServerRules()
     var wire = WireSwitches()

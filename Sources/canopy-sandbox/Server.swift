@@ -12,7 +12,9 @@ struct Server: ~Copyable {
     private var nextNumber = 0
     private var pending: [Pending] = []
 
-    /// Connections at a time. Below the usual limit of 1024 descriptors.
+    /// Connections at a time.
+    ///
+    /// Below the usual limit of 1024 descriptors.
     private static let connectionLimit = 900
 
     /// An answer, or a request, that waits.

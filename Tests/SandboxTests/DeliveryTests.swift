@@ -6,7 +6,7 @@ import Testing
 struct DeliveryTests {
     @Test("A native key's session hands its refresh token out in the body, a web key's by cookie")
     func followsTheKey() throws {
-        var house = Household()
+        let house = Household()
         let native = try #require(house.signIn(house.native))
         let web = try #require(house.signIn(house.web))
         #expect(house.ledger.delivery(of: native.family) == .body)
@@ -15,7 +15,7 @@ struct DeliveryTests {
 
     @Test("A session keeps its delivery through every rotation and harmless retry")
     func staysThroughRotations() throws {
-        var house = Household { $0.graceAnswer = .newSuccessor }
+        let house = Household { $0.graceAnswer = .newSuccessor }
         for (key, delivery) in [(house.native, Delivery.body), (house.web, .cookie)] {
             let session = try #require(house.signIn(key))
             var token = session.token
@@ -29,7 +29,7 @@ struct DeliveryTests {
 
     @Test("A refresh names no key, so revoking every key changes neither refreshes nor delivery")
     func refreshTakesNoKey() throws {
-        var house = Household()
+        let house = Household()
         let session = try #require(house.signIn(house.web))
         house.ledger.revokeKey(house.native)
         house.ledger.revokeKey(house.web)
@@ -40,7 +40,7 @@ struct DeliveryTests {
 
     @Test("Signing in again with the other key is the one way to another delivery")
     func anotherSignInAnotherDelivery() throws {
-        var house = Household()
+        let house = Household()
         let first = try #require(house.signIn(house.web))
         let second = try #require(house.signIn(house.native))
         #expect(first.family != second.family)
@@ -60,7 +60,7 @@ struct DeliveryTests {
 
     @Test("A revoked key stops new sign-ins with it, and with no other key")
     func revokedKey() {
-        var house = Household()
+        let house = Household()
         house.ledger.revokeKey(house.native)
         #expect(
             house.ledger.checkSignIn(key: house.native, email: "ada@example.com", password: "one")
@@ -71,7 +71,7 @@ struct DeliveryTests {
 
     @Test("A revoked key signs nobody out: its sessions are listed and go on rotating")
     func revokedKeyKeepsSessions() throws {
-        var house = Household()
+        let house = Household()
         let session = try #require(house.signIn())
         house.ledger.revokeKey(house.native)
         var token = session.token
@@ -96,7 +96,7 @@ struct DeliveryTests {
     @Test(
         "An inactive identity neither signs in nor refreshes, and its token is not spent by trying")
     func inactive() throws {
-        var house = Household()
+        let house = Household()
         let session = try #require(house.signIn())
         house.ledger.setActive(house.ada, false)
         #expect(

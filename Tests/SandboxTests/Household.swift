@@ -1,8 +1,8 @@
 import AgentCore
 import SandboxRules
 
-/// One identity with a native and a web key, and a clock that stands still until it is moved.
-struct Household {
+/// Two identities, a native and a web key, and a clock that stands still until it is moved.
+final class Household {
     var ledger: SessionLedger
     let native: KeyID
     let web: KeyID
@@ -21,17 +21,25 @@ struct Household {
         grace = ledger.addIdentity(email: "grace@example.com", password: "two")
     }
 
-    private mutating func fresh() -> RefreshTokenID {
+    private func fresh() -> RefreshTokenID {
         issued += 1
         return RefreshTokenID(issued)
     }
 
-    mutating func wait(_ span: TimeSpan) {
+    func wait(_ span: TimeSpan) {
         now = now + span
     }
 
+    func revokeSession(row: RefreshTokenID, of identity: IdentityID) -> Bool {
+        ledger.revokeSession(row: row, of: identity)
+    }
+
+    func signInWait(address: UInt64) -> TimeSpan? {
+        ledger.signInWait(address: address, at: now)
+    }
+
     /// Signs in; nil if it is refused.
-    mutating func signIn(
+    func signIn(
         _ key: KeyID? = nil, as identity: IdentityID? = nil
     ) -> (family: FamilyID, token: RefreshTokenID)? {
         let token = fresh()
@@ -40,12 +48,12 @@ struct Household {
         ).map { ($0, token) }
     }
 
-    mutating func refresh(_ token: RefreshTokenID) -> RefreshOutcome {
+    func refresh(_ token: RefreshTokenID) -> RefreshOutcome {
         ledger.refresh(token, fresh: fresh(), at: now)
     }
 
     /// Refreshes with a token that is expected to be current; nil if it was not.
-    mutating func rotate(_ token: RefreshTokenID) -> RefreshTokenID? {
+    func rotate(_ token: RefreshTokenID) -> RefreshTokenID? {
         switch refresh(token) {
         case .rotated(_, let successor): successor
         case .harmlessRetry, .familyRevoked, .identityRevoked, .refused: nil
@@ -53,7 +61,7 @@ struct Household {
     }
 
     /// Presents a token that is expected to pass as a harmless retry; nil if it did not.
-    mutating func retry(_ token: RefreshTokenID) -> RefreshTokenID? {
+    func retry(_ token: RefreshTokenID) -> RefreshTokenID? {
         switch refresh(token) {
         case .harmlessRetry(_, let successor): successor
         case .rotated, .familyRevoked, .identityRevoked, .refused: nil

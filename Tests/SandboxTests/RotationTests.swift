@@ -6,7 +6,7 @@ import Testing
 struct RotationTests {
     @Test("Every refresh returns another token than the one presented")
     func alwaysAnother() throws {
-        var house = Household()
+        let house = Household()
         var token = try #require(house.signIn()).token
         var seen: Set = [token]
         for generation in 1...100 {
@@ -19,7 +19,7 @@ struct RotationTests {
 
     @Test("A retired token presented after the grace ends its own session and no other")
     func replayEndsTheFamily() throws {
-        var house = Household()
+        let house = Household()
         let first = try #require(house.signIn())
         let other = try #require(house.signIn())
         let successor = try #require(house.rotate(first.token))
@@ -34,7 +34,7 @@ struct RotationTests {
 
     @Test("A token replayed moments after its rotation, its successor unused, is a harmless retry")
     func lostAnswer() throws {
-        var house = Household()
+        let house = Household()
         let session = try #require(house.signIn())
         let lost = try #require(house.rotate(session.token))
         house.wait(.seconds(2))
@@ -50,7 +50,7 @@ struct RotationTests {
         for (late, isHarmless) in [
             (Int64(0), true), (9_999, true), (10_000, true), (10_001, false),
         ] {
-            var house = Household { $0.grace = .seconds(10) }
+            let house = Household { $0.grace = .seconds(10) }
             let session = try #require(house.signIn())
             _ = try #require(house.rotate(session.token))
             house.wait(.milliseconds(late))
@@ -61,7 +61,7 @@ struct RotationTests {
 
     @Test("With a grace of nothing, only a replay in the same instant is harmless")
     func noGrace() throws {
-        var house = Household { $0.grace = .zero }
+        let house = Household { $0.grace = .zero }
         let session = try #require(house.signIn())
         _ = try #require(house.rotate(session.token))
         #expect(house.retry(session.token) != nil)
@@ -74,7 +74,7 @@ struct RotationTests {
     )
     func theft() throws {
         for late in [TimeSpan.zero, .seconds(5), .seconds(86_400)] {
-            var house = Household()
+            let house = Household()
             let stolen = try #require(house.signIn())
             let web = try #require(house.signIn(house.web))
             let stranger = try #require(house.signIn(as: house.grace))
@@ -94,7 +94,7 @@ struct RotationTests {
 
     @Test("Of a token many generations old, the used successor is seen as well")
     func ancientToken() throws {
-        var house = Household()
+        let house = Household()
         let session = try #require(house.signIn())
         var token = session.token
         for _ in 0..<1000 { token = try #require(house.rotate(token)) }
@@ -103,7 +103,7 @@ struct RotationTests {
 
     @Test("After an identity's sessions were ended, it can sign in again")
     func signInAfterTheft() throws {
-        var house = Household()
+        let house = Household()
         let first = try #require(house.signIn())
         let second = try #require(house.rotate(first.token))
         _ = try #require(house.rotate(second))
@@ -115,7 +115,7 @@ struct RotationTests {
     @Test("A second and a third replay in the grace are as harmless as the first")
     func manyReplays() throws {
         for answer in [ServerRules.GraceAnswer.sameSuccessor, .newSuccessor] {
-            var house = Household { $0.graceAnswer = answer }
+            let house = Household { $0.graceAnswer = answer }
             let session = try #require(house.signIn())
             var latest = try #require(house.rotate(session.token))
             for _ in 0..<3 {
@@ -129,7 +129,7 @@ struct RotationTests {
     @Test("The grace counts from the rotation: a retry does not prolong it")
     func graceIsNotProlonged() throws {
         for answer in [ServerRules.GraceAnswer.sameSuccessor, .newSuccessor] {
-            var house = Household { $0.graceAnswer = answer }
+            let house = Household { $0.graceAnswer = answer }
             let session = try #require(house.signIn())
             _ = try #require(house.rotate(session.token))
             house.wait(.seconds(8))
@@ -141,7 +141,7 @@ struct RotationTests {
 
     @Test("A retry's new successor retires the lost one, which then is itself a retired token")
     func newSuccessorRetires() throws {
-        var house = Household { $0.graceAnswer = .newSuccessor }
+        let house = Household { $0.graceAnswer = .newSuccessor }
         let session = try #require(house.signIn())
         let lost = try #require(house.rotate(session.token))
         let given = try #require(house.retry(session.token))
@@ -154,7 +154,7 @@ struct RotationTests {
 
     @Test("The lost successor presented after the new one was used is theft")
     func lostSuccessorAfterUse() throws {
-        var house = Household { $0.graceAnswer = .newSuccessor }
+        let house = Household { $0.graceAnswer = .newSuccessor }
         let session = try #require(house.signIn())
         let lost = try #require(house.rotate(session.token))
         let given = try #require(house.retry(session.token))
@@ -164,7 +164,7 @@ struct RotationTests {
 
     @Test("A token any of whose successors was used is theft, even one that was replaced")
     func anySuccessorCounts() throws {
-        var house = Household { $0.graceAnswer = .newSuccessor }
+        let house = Household { $0.graceAnswer = .newSuccessor }
         let session = try #require(house.signIn())
         let first = try #require(house.rotate(session.token))
         _ = try #require(house.retry(session.token))
@@ -176,7 +176,7 @@ struct RotationTests {
 
     @Test("Of three successors of one token, the oldest knows that the youngest was used")
     func chainOfReplaced() throws {
-        var house = Household { $0.graceAnswer = .newSuccessor }
+        let house = Household { $0.graceAnswer = .newSuccessor }
         let session = try #require(house.signIn())
         let first = try #require(house.rotate(session.token))
         _ = try #require(house.retry(session.token))
@@ -187,7 +187,7 @@ struct RotationTests {
 
     @Test("Two refreshes with one token: the round after them, one of the two trips the alarm")
     func twoRefreshers() throws {
-        var house = Household()
+        let house = Household()
         let session = try #require(house.signIn())
         let mine = try #require(house.rotate(session.token))
         let theirs = try #require(house.retry(session.token))
@@ -199,7 +199,7 @@ struct RotationTests {
 
     @Test("A token that was never issued is refused and touches nobody")
     func unknown() throws {
-        var house = Household()
+        let house = Household()
         let session = try #require(house.signIn())
         #expect(house.refresh(RefreshTokenID(1 << 40)) == .refused(.unknown))
         #expect(house.rotate(session.token) != nil)
@@ -207,7 +207,7 @@ struct RotationTests {
 
     @Test("A refresh token lives its lifetime from its issue, each rotation anew")
     func lifetime() throws {
-        var house = Household { $0.refreshTokenLifetime = .seconds(100) }
+        let house = Household { $0.refreshTokenLifetime = .seconds(100) }
         let session = try #require(house.signIn())
         house.wait(.milliseconds(99_999))
         let next = try #require(house.rotate(session.token))
@@ -220,7 +220,7 @@ struct RotationTests {
 
     @Test("An expired current token harms no other session")
     func expiryIsNoTheft() throws {
-        var house = Household { $0.refreshTokenLifetime = .seconds(100) }
+        let house = Household { $0.refreshTokenLifetime = .seconds(100) }
         let old = try #require(house.signIn())
         house.wait(.seconds(50))
         let young = try #require(house.signIn())
