@@ -43,6 +43,9 @@ static inline int clinux_fcntl_set_flags(int fd, int flags) { return fcntl(fd, F
 static inline int clinux_set_close_on_exec(int fd, int on) {
     return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0);
 }
+static inline int clinux_duplicate_above(int fd, int least) {
+    return fcntl(fd, F_DUPFD_CLOEXEC, least);
+}
 static inline int clinux_memfd_create(const char *name) {
     return (int)syscall(SYS_memfd_create, name, CLINUX_MFD_CLOEXEC);
 }

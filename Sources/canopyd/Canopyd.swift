@@ -86,7 +86,7 @@ enum Canopyd {
         case .read(let settings, let warnings):
             Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
             for warning in warnings {
-                Journal.warning("the configuration has a line without effect", ("line", warning))
+                Journal.warning("The configuration has a line without effect", ("line", warning))
             }
             return settings
         case .unusable(let errors):
@@ -108,6 +108,22 @@ enum Canopyd {
         }
     }
 
+    private static func place() throws -> Agent.Place {
+        let machine = try MachineID.forKeyring()
+        do {
+            return Agent.Place(
+                executable: try ExchangeExecutable.find(),
+                stateDirectory: StateDirectory(
+                    path: try Environment.process.stateDirectory + "/" + machine,
+                    // Marks outlive the boot in the state directory; without a runtime directory
+                    // they are kept there alone.
+                    runtimePath: (try? Environment.process.runtimeDirectory).map { $0 + "/marks" }),
+                machine: machine, boot: try MachineID.boot())
+        } catch let error as Environment.Unusable {
+            throw Unusable(description: "\(error); \(error.remedy)")
+        }
+    }
+
     // MARK: Serving
 
     private static func serve(
@@ -117,7 +133,7 @@ enum Canopyd {
         let socket = try listeningSocket(options, activation)
         let loop = try EventLoop()
         try loop.answerWatchdog()
-        let agent = Agent(settings: settings)
+        let agent = Agent(try place(), settings: settings, loop: loop)
         let connections = Connections(loop, agent)
         agent.deliver = { [unowned connections] in connections.deliver($0, $1) }
         agent.publish = { [unowned connections] in
@@ -133,9 +149,9 @@ enum Canopyd {
             guard stopping == nil else { return }
             stopping = .now
             Notifier.stopping()
-            Journal.info("stopping")
+            Journal.info("Stopping")
             listener.stop()
-            agent.stop()
+            agent.stop(at: .now)
             connections.stop()
         }
         let terminate = try loop.watch(signal: SIGTERM, stop)
@@ -144,8 +160,9 @@ enum Canopyd {
             reload(configuration, agent, listener)
         }
 
+        agent.start(at: .now)
         Notifier.ready("Serving")
-        Journal.info("serving", ("version", Version.text))
+        Journal.info("Serving", ("version", Version.text))
         try loop.run {
             connections.serveReady()
             let now = Moment.now
@@ -157,11 +174,11 @@ enum Canopyd {
             guard let began = stopping else { return (wakeUp, connections.hasWork) }
             // Answers that are on their way get a moment to arrive.
             let end = began + .seconds(Int64(Limits.stopSeconds))
-            if agent.isStopped, !connections.isSending || end <= now.boot { loop.stop() }
-            return (agent.isStopped ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
+            if agent.isIdle, !connections.isSending || end <= now.boot { loop.stop() }
+            return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
-        Journal.info("stopped")
+        Journal.info("Stopped")
     }
 
     private static func reload(
@@ -172,15 +189,15 @@ enum Canopyd {
         case .read(let settings, let warnings):
             Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
             for warning in warnings {
-                Journal.warning("the configuration has a line without effect", ("line", warning))
+                Journal.warning("The configuration has a line without effect", ("line", warning))
             }
             listener.limit = settings.connections
-            agent.settingsChanged(settings)
-            Journal.info("the configuration was read again")
+            agent.settings = settings
+            Journal.info("The configuration was read again")
         case .unusable(let errors):
             for error in errors {
                 Journal.error(
-                    "the configuration is bad, and what was in force stays so", ("line", error))
+                    "The configuration is bad, and what was in force stays so", ("line", error))
             }
         }
         Notifier.ready("Serving")

@@ -58,7 +58,7 @@ final class Listener {
             default:
                 let error = SystemError.last("accept4")
                 Journal.warning(
-                    "no more connections until one closes", ("error", error.description))
+                    "No more connections until one closes", ("error", error.description))
                 return pause()
             }
         }
@@ -69,14 +69,14 @@ final class Listener {
             let peer = try PeerCredentials(of: client)
             guard peer.user == user else {
                 Journal.warning(
-                    "a connection of another user was refused", ("uid", String(peer.user)))
+                    "A connection of another user was refused", ("uid", String(peer.user)))
                 Glibc.close(client)
                 return
             }
             guard connections.count < effectiveLimit else { return refuse(client) }
             try connections.add(client)
         } catch {
-            Journal.warning("a connection was refused", ("error", error.description))
+            Journal.warning("A connection was refused", ("error", error.description))
             Glibc.close(client)
         }
     }
