@@ -1,4 +1,56 @@
+internal import AgentCore
+internal import CLinux
+internal import Glibc
+internal import LinuxSystem
+internal import SandboxRules
+
+/// A local Canopy for trying, testing and developing.
 @main
 enum Sandbox {
-    static func main() {}
+    static func main() {
+        let options: Options
+        do throws(Options.Unusable) {
+            switch try Options.parse() {
+            case .serve(let given): options = given
+            case .help: return say(help, to: 1)
+            case .version: return say("canopy-sandbox \(version)\n", to: 1)
+            }
+        } catch {
+            say("canopy-sandbox: \(error.text)\nTry canopy-sandbox --help.\n", to: 2)
+            exit(2)
+        }
+        do throws(SystemError) {
+            let listener = try Listener(port: options.port)
+            let canopy = Canopy(options, port: listener.port)
+            say(greeting(canopy), to: 1)
+            var server = Server(listener: listener, canopy: canopy)
+            try server.run()
+        } catch {
+            say("canopy-sandbox: \(error)\n", to: 2)
+            exit(1)
+        }
+    }
+
+    private static let version = "0.1.0"
+
+    /// One fact a line; a test reads it, and a person signs in with it.
+    private static func greeting(_ canopy: Canopy) -> String {
+        var text = "listening \(canopy.issuer)\n"
+        text += "native key \(canopy.nativeKey.text)\n"
+        text += "web key \(canopy.webKey.text)\n"
+        for person in Canopy.people {
+            text += "identity \(person.email) password \(person.password)\n"
+        }
+        return text
+    }
+
+    private static func say(_ text: String, to descriptor: Int32) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            // Nobody reads us: the sandbox serves on without an audience.
+            guard count > 0 || errno == EINTR else { return }
+            rest = rest.dropFirst(max(count, 0))
+        }
+    }
 }

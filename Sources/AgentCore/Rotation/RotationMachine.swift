@@ -210,7 +210,22 @@ package struct RotationMachine: Sendable {
         }
     }
 
+    /// Whether nothing is signed in, and nothing was lost: the profile does not exist for clients.
+    package var isUnknown: Bool {
+        switch phase {
+        case .ended(.signedOut): true
+        case .exchanging(let exchange): exchange.before == .ended(.signedOut)
+        case .ended, .unread, .resting, .paused: false
+        }
+    }
+
     // MARK: What changes the state
+
+    /// Nothing is signed in yet: there is nothing to read.
+    package mutating func becomeUnknown() {
+        guard phase == .unread else { preconditionFailure("\(#function) after it was read") }
+        phase = .ended(.signedOut)
+    }
 
     /// An exchange was started; there is none running.
     package mutating func exchangeBegan(_ job: JobKind, at now: BootTime) {

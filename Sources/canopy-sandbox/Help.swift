@@ -1,0 +1,45 @@
+extension Sandbox {
+    static let help = """
+        Usage: canopy-sandbox [--port N] [OPTION]…
+
+        A Canopy server of your own on 127.0.0.1, over plain HTTP, with two identities, a native
+        and a web key. It keeps nothing: what it prints at its start is good until it ends.
+
+          --port N              listen there; 0, the default, chooses a free port
+          --lifetime S          seconds that access tokens live (900)
+          --grace S             seconds in which a replayed refresh token is a lost answer (10)
+          --refresh-lifetime S  seconds that refresh tokens live (for ever)
+          --new-successor       answer a harmless retry with a new token, not the same again
+          --no-throttle         no limit of 5 sign-ins in 15 minutes
+          --no-wrap             bare objects, without {"data":…}
+          --strict              400 for unknown fields in requests
+          --code-null           errors with a null code
+          --fault FAULT         spoil a request; may be repeated, first come, first served
+          -h, --help · --version
+
+        A FAULT is NAME or NAME:SETTING,…
+          names                 answer-lost request-lost status-302 status-401-html
+                                status-403-html status-408 status-429 status-500 status-502
+                                status-503 status-504 slow hold truncated-json truncated-body
+                                html-200 empty-200 non-json no-refresh-token no-expires-in
+                                echo-body huge-body
+          before, after         whether the request takes effect first, where that is open
+          on=ENDPOINT           refresh (usual), login, logout, me, sessions
+          count=N               how many requests (1); 0 for every one
+          retry-after=S         or retry-after=date:S for an HTTP date S seconds ahead
+          delay-ms=N            what slow waits (1000)
+          status=N              what echo-body answers (400)
+
+        Requests of the sandbox's own, JSON in and out:
+          GET /admin/state                               counters and families
+          GET, POST, DELETE /admin/faults                {"name":"status-503","when":"after",
+                                                         "on":"refresh","count":1,
+                                                         "retry_after":"5"}, or an array
+          POST /admin/release                            lets held answers go
+          POST /admin/advance {"seconds":S}              moves the sandbox's clock
+          POST /admin/revoke-key {"key":"pk_…"}
+          POST /admin/revoke-identity {"email":"…"}      ends its sessions
+          POST /admin/set-active {"email":"…","active":false}
+
+        """
+}

@@ -1,0 +1,138 @@
+internal import AgentCore
+internal import CLinux
+internal import Glibc
+internal import SandboxRules
+
+/// The command line.
+struct Options {
+    /// 0 lets the kernel choose.
+    var port: UInt16 = 0
+    /// How long access tokens live.
+    ///
+    /// Canopy's sample answer says 900 seconds.
+    var lifetime = TimeSpan.seconds(900)
+    var rules = ServerRules()
+    var wire = WireSwitches()
+    var faults: [PlannedFault] = []
+
+    /// What the command line asks for.
+    enum Request {
+        case serve(Options)
+        case help
+        case version
+    }
+
+    struct Unusable: Error {
+        let text: String
+    }
+
+    private enum Name: Int32, CaseIterable {
+        // Above any character, so that '?' and ':' stay getopt's own answers.
+        case port = 256
+        case lifetime, grace, refreshLifetime, fault
+        case noThrottle, newSuccessor, noWrap, strict, codeNull, help, version
+
+        var text: StaticString {
+            switch self {
+            case .port: "port"
+            case .lifetime: "lifetime"
+            case .grace: "grace"
+            case .refreshLifetime: "refresh-lifetime"
+            case .fault: "fault"
+            case .noThrottle: "no-throttle"
+            case .newSuccessor: "new-successor"
+            case .noWrap: "no-wrap"
+            case .strict: "strict"
+            case .codeNull: "code-null"
+            case .help: "help"
+            case .version: "version"
+            }
+        }
+
+        var takesValue: Bool {
+            switch self {
+            case .port, .lifetime, .grace, .refreshLifetime, .fault: true
+            case .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull, .help, .version: false
+            }
+        }
+    }
+
+    /// Reads the process's arguments.
+    static func parse() throws(Unusable) -> Request {
+        var table = Name.allCases.map { name in
+            option(
+                name: UnsafeRawPointer(name.text.utf8Start).assumingMemoryBound(to: CChar.self),
+                has_arg: name.takesValue ? 1 : 0, flag: nil, val: name.rawValue)
+        }
+        table.append(option())
+        clinux_reset_options()
+        var options = Options()
+        while true {
+            // The leading colon makes getopt tell a missing value from an unknown option.
+            let found = getopt_long(CommandLine.argc, CommandLine.unsafeArgv, ":h", table, nil)
+            if found == -1 { break }
+            if found == Int32(UInt8(ascii: "h")) { return .help }
+            guard let name = Name(rawValue: found) else {
+                let position = Int(clinux_optind()) - 1
+                let argument = CommandLine.arguments.dropFirst(position).first ?? ""
+                throw Unusable(
+                    text: found == Int32(UInt8(ascii: ":"))
+                        ? "\(argument) needs a value" : "unknown option \(argument)")
+            }
+            switch name {
+            case .help: return .help
+            case .version: return .version
+            case .port:
+                guard let port = UInt16(value) else {
+                    throw Unusable(text: "--port \(value): not a port (0 to 65535)")
+                }
+                options.port = port
+            case .lifetime:
+                options.lifetime = try seconds(name, 1...315_360_000)
+            case .grace:
+                options.rules.grace = try seconds(name, 0...315_360_000)
+            case .refreshLifetime:
+                options.rules.refreshTokenLifetime = try seconds(name, 1...315_360_000)
+            case .fault:
+                do throws(PlannedFault.Unusable) {
+                    options.faults.append(try PlannedFault(flag: value))
+                } catch {
+                    throw Unusable(text: "--fault \(value): \(error.text)")
+                }
+            case .noThrottle: options.rules.throttlesSignIns = false
+            case .newSuccessor: options.rules.graceAnswer = .newSuccessor
+            case .noWrap: options.wire.wrapsData = false
+            case .strict: options.wire.refusesUnknownFields = true
+            case .codeNull: options.wire.codesAreNull = true
+            }
+        }
+        let rest = CommandLine.arguments.dropFirst(Int(clinux_optind()))
+        if let extra = rest.first { throw Unusable(text: "unexpected argument \(extra)") }
+        return .serve(options)
+    }
+
+    private static var value: String {
+        clinux_optarg().map { String(cString: $0) } ?? ""
+    }
+
+    private static func seconds(
+        _ name: Name, _ range: ClosedRange<Int64>
+    ) throws(Unusable) -> TimeSpan {
+        guard let seconds = Int64(value), range.contains(seconds) else {
+            throw Unusable(
+                text: "--\(name.text) \(value): not a number of seconds from \(range.lowerBound) "
+                    + "to \(range.upperBound)")
+        }
+        return .seconds(seconds)
+    }
+}
+
+/// How answers are put, where Canopy's documents leave it open.
+struct WireSwitches {
+    /// Whether one resource comes as `{"data":…}`.
+    var wrapsData = true
+    /// Whether a field that an endpoint does not know is a 400.
+    var refusesUnknownFields = false
+    /// Whether `error.code` is always null.
+    var codesAreNull = false
+}

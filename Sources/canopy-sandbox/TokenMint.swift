@@ -1,0 +1,112 @@
+internal import AgentCore
+internal import CLinux
+internal import SandboxRules
+
+/// Makes tokens and keys, and remembers which text stands for which refresh token.
+///
+/// Everything it makes opens this sandbox alone, and dies with the process: text, not ``Secret``.
+struct TokenMint {
+    private var ids: [String: RefreshTokenID] = [:]
+    private var texts: [RefreshTokenID: String] = [:]
+
+    /// A new refresh token's id; its text is fixed with it.
+    mutating func refreshToken() -> RefreshTokenID {
+        while true {
+            let id = RefreshTokenID(Self.random())
+            // 64 bits hardly ever meet twice; the ledger traps if they do.
+            guard texts[id] == nil else { continue }
+            let text = "crt_" + Self.randomText(bytes: 32)
+            ids[text] = id
+            texts[id] = text
+            return id
+        }
+    }
+
+    func id(of text: String) -> RefreshTokenID? { ids[text] }
+
+    func text(of id: RefreshTokenID) -> String { texts[id] ?? "" }
+
+    /// The start of a refresh token's text: enough to recognise it, too little to use it.
+    func prefix(of id: RefreshTokenID) -> String { String(text(of: id).prefix(12)) }
+
+    /// The id as it stands in rows of the session list.
+    static func row(_ id: RefreshTokenID) -> String {
+        let digits = String(id.number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+
+    static func id(row: String) -> RefreshTokenID? {
+        guard row.utf8.count == 16, let number = UInt64(row, radix: 16) else { return nil }
+        return RefreshTokenID(number)
+    }
+
+    static func key() -> String { "pk_" + randomText(bytes: 18) }
+
+    /// A JWT in shape and claims; its signature is made up.
+    static func accessToken(
+        issuer: String, identity: String, issuedAt: WallTime, expiresAt: WallTime
+    ) -> String {
+        let head = #"{"alg":"RS256","typ":"JWT","kid":"sandbox"}"#
+        var json = JSONWriter(into: [UInt8]())
+        json.beginObject()
+        json.member("iss", issuer)
+        json.member("sub", identity)
+        json.member("type", "identity")
+        json.member("iat", issuedAt.seconds)
+        json.member("exp", expiresAt.seconds)
+        json.member("environment_id", Names.environment)
+        json.member("jti", randomText(bytes: 9))
+        json.endObject()
+        // A signature of RS256 has 256 bytes with a key of 2048 bits.
+        return base64URL(Array(head.utf8)) + "." + base64URL(json.finish()) + "."
+            + randomText(bytes: 256)
+    }
+
+    private static func random() -> UInt64 {
+        var number: UInt64 = 0
+        withUnsafeMutableBytes(of: &number) { fill($0) }
+        return number
+    }
+
+    private static func randomText(bytes count: Int) -> String {
+        var bytes = [UInt8](repeating: 0, count: count)
+        bytes.withUnsafeMutableBytes { fill($0) }
+        return base64URL(bytes)
+    }
+
+    private static func fill(_ bytes: UnsafeMutableRawBufferPointer) {
+        // Up to 256 bytes come whole and cannot be interrupted (getrandom(2)).
+        let count = clinux_getrandom(bytes.baseAddress, bytes.count)
+        precondition(count == bytes.count, "getrandom gave \(count) bytes of \(bytes.count)")
+    }
+
+    private static func base64URL(_ bytes: [UInt8]) -> String {
+        let alphabet = Array(
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+        var text: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            var bits: UInt32 = 0
+            for byte in group { bits = bits << 8 | UInt32(byte) }
+            bits <<= UInt32(8 * (3 - group.count))
+            // No padding in base64url as JWTs have it.
+            for index in 0...group.count {
+                text.append(alphabet[Int(bits >> UInt32(18 - 6 * index) & 63)])
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// Names that the sandbox makes up once.
+enum Names {
+    static let environment = "5f1c9a52-0000-4000-8000-0000000000e1"
+    static let refreshCookie = "canopy_refresh_token"
+
+    /// An identity's id, in the shape of Canopy's.
+    static func identity(_ identity: IdentityID) -> String {
+        let digits = String(identity.number + 1, radix: 16)
+        return "5f1c9a52-0000-4000-8000-"
+            + String(repeating: "0", count: max(0, 12 - digits.utf8.count)) + digits
+    }
+}
