@@ -77,6 +77,21 @@ package enum Limits {
     /// state directory cannot make canopyd swallow the machine. Enforced by `Agent`.
     package static let profiles = 1024
 
+    /// Bytes of an answer's head: canopyd's have some 200. Enforced by `ResponseHead`.
+    package static let responseHeadBytes = 16 << 10
+
+    /// Bytes of a password or a code: what Linux lets one type in one line (N_TTY, 4096).
+    /// Enforced by canopyctl's `SecretLines` and `Terminal`.
+    package static let passwordBytes = 4096
+
+    /// Seconds that canopyctl waits for canopyd beyond the timeout that it asked for: the answer
+    /// is then only a matter of scheduling. Enforced by canopyctl's `Client`.
+    package static let clientGraceSeconds = 3
+
+    /// Seconds that canopyctl waits for what canopyd asks the server: an exchange, its lock and
+    /// its own deadlines fit. Enforced by canopyctl's `Client`.
+    package static let clientServerSeconds = 60
+
     /// Seconds from a request's first byte to its last, and for sending an answer. Local programs
     /// need milliseconds; a stopped one may hold a connection for this long. Enforced by
     /// `Connection`.
@@ -112,18 +127,4 @@ package enum Limits {
     /// an end within 2. Enforced by `Canopyd`.
     package static let stopSeconds = 1
 
-    /// Bytes of an answer's head: canopyd's have some 200. Enforced by `ResponseHead`.
-    package static let responseHeadBytes = 16 << 10
-
-    /// Bytes of a password or a code: what Linux lets one type in one line (N_TTY, 4096).
-    /// Enforced by canopyctl's `SecretLines` and `Terminal`.
-    package static let passwordBytes = 4096
-
-    /// Seconds that canopyctl waits for canopyd beyond the timeout that it asked for: the answer
-    /// is then only a matter of scheduling. Enforced by canopyctl's `Client`.
-    package static let clientGraceSeconds = 3
-
-    /// Seconds that canopyctl waits for what canopyd asks the server: an exchange, its lock and
-    /// its own deadlines fit. Enforced by canopyctl's `Client`.
-    package static let clientServerSeconds = 60
 }

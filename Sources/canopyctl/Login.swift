@@ -55,7 +55,7 @@ enum Login: Command {
 
         /// Asks for the key first: who leaves it to the configuration leaves the URL to it too,
         /// and the password must not go to another server than the one configured.
-        mutating func complete(on terminal: borrowing Terminal?) throws(Complaint) {
+        mutating func complete(on terminal: Terminal?) throws(Complaint) {
             guard key == nil, terminal != nil else { return }
             let answer = try Login.ask(
                 terminal, "Publishable key (empty: the one in canopyd.conf): ")
@@ -71,14 +71,14 @@ enum Login: Command {
     static let standardServer = "https://auth.canopy-io.com"
 
     private static func ask(
-        _ terminal: borrowing Terminal?, _ prompt: String
+        _ terminal: Terminal?, _ prompt: String
     ) throws(Complaint) -> String {
         guard let answer = try terminal?.ask(prompt) else { return "" }
         return answer
     }
 
     private static func email(
-        _ arguments: Arguments, _ terminal: borrowing Terminal?
+        _ arguments: Arguments, _ terminal: Terminal?
     ) throws(Complaint) -> String {
         let email: String
         if let given = arguments[.email] {
@@ -93,7 +93,7 @@ enum Login: Command {
     }
 
     private static func askPassword(
-        _ email: String, _ terminal: borrowing Terminal?
+        _ email: String, _ terminal: Terminal?
     ) throws(Complaint) -> Secret {
         guard
             let password = try terminal?.askSecret(

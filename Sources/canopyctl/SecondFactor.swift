@@ -52,7 +52,7 @@ struct SecondFactor {
 
     /// Gets a code and sends it; the answer is the profile.
     func prove(
-        _ terminal: borrowing Terminal?, _ lines: inout SecretLines
+        _ terminal: Terminal?, _ lines: inout SecretLines
     ) throws(Complaint) -> Response {
         if fromInput {
             if kinds == [.emailCode] { try sendEmail() }
@@ -75,7 +75,7 @@ struct SecondFactor {
     }
 
     /// Asks which factor to use, if there is a choice; nil without a terminal.
-    private func choose(_ terminal: borrowing Terminal?) throws(Complaint) -> Kind? {
+    private func choose(_ terminal: Terminal?) throws(Complaint) -> Kind? {
         if terminal == nil { return nil }
         guard kinds.count > 1 else {
             try terminal?.say("The server asks for \(kinds[0].words).")

@@ -3,7 +3,7 @@ internal import CLinux
 internal import LinuxSystem
 
 /// The terminal that the user sits at, whatever standard input and output are.
-struct Terminal: ~Copyable {
+final class Terminal {
     private let descriptor: Int32
 
     /// nil where there is none: in a service, a pipeline without a session, a container.

@@ -18,8 +18,9 @@ enum ExchangeExecutable {
     /// The path of the running program; a name without a directory if /proc is not mounted.
     private static func ownPath() -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
-            let count = readlink("/proc/self/exe", buffer.baseAddress, buffer.count)
-            guard count > 0 else { return CommandLine.arguments[0] }
+            guard let start = buffer.baseAddress,
+                case let count = readlink("/proc/self/exe", start, buffer.count), count > 0
+            else { return CommandLine.arguments[0] }
             return buffer[..<count].withMemoryRebound(to: UInt8.self) {
                 String(decoding: $0, as: UTF8.self)
             }

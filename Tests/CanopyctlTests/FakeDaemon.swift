@@ -1,4 +1,5 @@
 import AgentCore
+import CLinux
 import Foundation
 import Glibc
 import LinuxSystem
@@ -54,9 +55,16 @@ final class FakeDaemon: Sendable {
         listen(listener, 16)
         Thread.detachNewThread { [listener, weak self] in
             while true {
-                let connection = accept(listener, nil, nil)
-                guard connection >= 0, let self else { return }
-                _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
+                // Close-on-exec from the start, or a program of another test keeps it open.
+                let connection = clinux_accept(listener)
+                guard connection >= 0, let self else {
+                    // Here and not in `deinit`: the number must not be another daemon's while
+                    // this thread may still accept on it.
+                    if connection >= 0 { close(connection) }
+                    close(listener)
+                    return
+                }
+                _ = clinux_fcntl_set_flags(connection, 0)
                 serve(connection, answer)
             }
         }
@@ -64,7 +72,6 @@ final class FakeDaemon: Sendable {
 
     deinit {
         shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
         held.withLock { $0.forEach { _ = close($0) } }
         try? FileManager.default.removeItem(atPath: directory)
     }

@@ -7,7 +7,7 @@ package enum Router {
         /// The methods that the resource takes, where the method was the mistake.
         package let allow: String?
 
-        init(_ problem: Problem, allow: String? = nil) {
+        package init(_ problem: Problem, allow: String? = nil) {
             self.problem = problem
             self.allow = allow
         }

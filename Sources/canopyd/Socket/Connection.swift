@@ -116,13 +116,13 @@ final class Connection {
             guard let count = read(at: kept, atMost: connections.input.count - kept) else { return }
             restorePending()
             take(kept + count)
-        case .readingBody(var request, let left):
+        case .readingBody(let request, let left):
             guard let count = read(at: 0, atMost: min(left, connections.input.count)) else {
                 return
             }
             let bytes = UnsafeMutableRawBufferPointer(rebasing: connections.input[..<count])
             request.body?.append(UnsafeRawBufferPointer(bytes))
-            explicit_bzero(bytes.baseAddress, count)
+            bytes.wipe()
             if left > count {
                 phase = .readingBody(request, left: left - count)
             } else {
@@ -176,7 +176,7 @@ final class Connection {
     private func dropPending() {
         guard let pending else { return }
         // A sign-in that was sent behind another request stands here in the clear.
-        explicit_bzero(pending.baseAddress, pending.count)
+        pending.wipe()
         pending.deallocate()
         self.pending = nil
     }
@@ -218,7 +218,7 @@ final class Connection {
             body.append(UnsafeRawBufferPointer(rebasing: bytes[length..<length + here]))
             request.body = body
         }
-        explicit_bzero(connections.input.baseAddress, bytes.count)
+        UnsafeMutableRawBufferPointer(rebasing: connections.input[..<bytes.count]).wipe()
         let left = head.contentLength - here
         guard left > 0 else { return perform(request) }
         if head.expectsContinue {
@@ -488,6 +488,14 @@ private struct EventQueue {
         guard let current, sent == current.count else { return }
         sent = 0
         self.current = waiting.isEmpty ? nil : waiting.removeFirst().event
+    }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Overwrites the bytes, which the optimiser may not drop.
+    fileprivate func wipe() {
+        guard let start = baseAddress else { return }
+        explicit_bzero(start, count)
     }
 }
 

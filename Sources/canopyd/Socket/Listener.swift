@@ -93,7 +93,7 @@ final class Listener {
                 + "and the limit on open files set how many may be")
         let bytes = Reply(problem).bytesBeforeClosing
         // It fits into the buffer of a new socket; a client that is gone needs no answer.
-        _ = Glibc.send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL.rawValue))
+        _ = Glibc.send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
         Glibc.close(client)
     }
 

@@ -1,5 +1,6 @@
 internal import AgentCore
 internal import CSystemd
+internal import Glibc
 internal import LinuxSystem
 
 /// Tells the service manager how canopyd is; without one, tells nobody.
@@ -13,9 +14,8 @@ enum Notifier {
     static func reloading() {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
-        send(
-            "RELOADING=1\nMONOTONIC_USEC=\(Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)"
-        )
+        let microseconds = Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+        send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)")
     }
 
     static func stopping() { send("STOPPING=1\nSTATUS=Stopping") }
