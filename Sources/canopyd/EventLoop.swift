@@ -190,7 +190,8 @@ private final class BootTimer {
                     }
                     return 0
                 }, Unmanaged.passUnretained(self).toOpaque()))
-        try check("sd_event_source_set_enabled", sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
+        try check(
+            "sd_event_source_set_enabled", sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
     }
 
     /// Microseconds that the kernel may be late; sd-event's own default is 250,000.
@@ -201,13 +202,15 @@ private final class BootTimer {
         armed = time
         guard let time else {
             return try check(
-                "sd_event_source_set_enabled", sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
+                "sd_event_source_set_enabled",
+                sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
         }
         // Rounded up: waking up early would find nothing due.
         let microseconds = UInt64(max(0, time.nanoseconds) / 1000) + 1
         try check("sd_event_source_set_time", sd_event_source_set_time(source, microseconds))
         try check(
-            "sd_event_source_set_enabled", sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT)))
+            "sd_event_source_set_enabled",
+            sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT)))
     }
 
     deinit { sd_event_source_disable_unref(source) }
