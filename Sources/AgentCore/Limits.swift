@@ -92,39 +92,50 @@ package enum Limits {
     /// its own deadlines fit. Enforced by canopyctl's `Client`.
     package static let clientServerSeconds = 60
 
-    /// Seconds from a request's first byte to its last, and for sending an answer. Local programs
-    /// need milliseconds; a stopped one may hold a connection for this long. Enforced by
-    /// `Connection`.
+    /// Seconds from a request's first byte to its last, and for sending an answer.
+    ///
+    /// Local programs need milliseconds; a stopped one may hold a connection for this long.
+    /// Enforced by `Connection`.
     package static let connectionOperationSeconds = 30
 
-    /// Seconds between two comment lines to a subscriber. INTERFACE: 60. Enforced by `Connection`.
+    /// Seconds between two comment lines to a subscriber.
+    ///
+    /// INTERFACE: 60. Enforced by `Connection`.
     package static let eventKeepAliveSeconds = 60
 
     /// Bytes that are read at once: a head of the largest size, and as much of what follows.
+    ///
     /// Enforced by `Connection`.
     package static let connectionReadBytes = 2 * requestHeadBytes
 
     /// Bytes of a refused request that are read and thrown away before the connection closes, so
-    /// that a client that sends before it reads gets to the answer. Enforced by `Connection`.
+    /// that a client that sends before it reads gets to the answer.
+    ///
+    /// Enforced by `Connection`.
     package static let requestDrainBytes = 1 << 20
 
-    /// Events that wait for a subscriber, of which each key has one at most. Enforced by
-    /// `Connection`, which drops the subscriber.
+    /// Events that wait for a subscriber, of which each key has one at most.
+    ///
+    /// Enforced by `Connection`, which drops the subscriber.
     package static let unsentEvents = 512
 
     /// Connections that wait to be accepted; the kernel's own limit (`somaxconn`) is 4096.
+    ///
     /// Enforced by the kernel.
     package static let listenBacklog = 4096
 
-    /// Connections that are accepted before others are served. Enforced by `Listener`.
+    /// Connections that are accepted before others are served.
+    ///
+    /// Enforced by `Listener`.
     package static let acceptBurst = 64
 
-    /// Descriptors that connections leave to everything else: exchanges, locks, the bus. Enforced
-    /// by `Listener`.
+    /// Descriptors that connections leave to everything else: exchanges, locks, the bus.
+    ///
+    /// Enforced by `Listener`.
     package static let descriptorsKept = 64
 
-    /// Seconds that answers on their way may take once canopyd is told to stop. INTERFACE asks for
-    /// an end within 2. Enforced by `Canopyd`.
+    /// Seconds that answers on their way may take once canopyd is told to stop.
+    ///
+    /// INTERFACE asks for an end within 2. Enforced by `Canopyd`.
     package static let stopSeconds = 1
-
 }

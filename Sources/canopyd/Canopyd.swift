@@ -160,6 +160,13 @@ enum Canopyd {
             reload(configuration, agent, listener)
         }
 
+        var told = ""
+        agent.onChange = { [unowned agent] in
+            let status = summary(of: agent.views(at: .now))
+            guard status != told, stopping == nil else { return }
+            told = status
+            Notifier.status(status)
+        }
         agent.start(at: .now)
         Notifier.ready("Serving")
         Journal.info("Serving", ("version", Version.text))
@@ -201,6 +208,17 @@ enum Canopyd {
             }
         }
         Notifier.ready("Serving")
+    }
+
+    /// A sentence about all profiles, for `systemctl status`.
+    private static func summary(of profiles: [ProfileView]) -> String {
+        guard !profiles.isEmpty else { return "Serving; nothing is signed in" }
+        let states = ProfileState.allCases.compactMap { state -> String? in
+            let names = profiles.filter { $0.state == state }.map(\.profile.text)
+            guard let first = names.first else { return nil }
+            return "\(state.rawValue): \(names.count == 1 ? first : "\(names.count) profiles")"
+        }
+        return "Serving; " + states.joined(separator: ", ")
     }
 
     private static func earlier(_ one: BootTime?, _ other: BootTime?) -> BootTime? {

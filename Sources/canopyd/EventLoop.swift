@@ -76,7 +76,9 @@ struct Readiness: OptionSet {
 
     static let readable = Readiness(rawValue: UInt32(EPOLLIN.rawValue))
     static let writable = Readiness(rawValue: UInt32(EPOLLOUT.rawValue))
-    /// Both directions are closed. Reported whether asked for or not.
+    /// Both directions are closed.
+    ///
+    /// Reported whether asked for or not.
     static let hungUp = Readiness(rawValue: UInt32(EPOLLHUP.rawValue))
     /// Reported whether asked for or not.
     static let failed = Readiness(rawValue: UInt32(EPOLLERR.rawValue))

@@ -50,8 +50,9 @@ final class Connection {
     private var awaited: Readiness = .readable
     private var phase: Phase = .reading
 
-    /// Bytes that were read and not used: a part of a head, or requests to come. Given back
-    /// while there are none, so that an idle connection costs no buffer.
+    /// Bytes that were read and not used: a part of a head, or requests to come.
+    ///
+    /// Given back while there are none, so that an idle connection costs no buffer.
     private var pending: UnsafeMutableRawBufferPointer?
 
     /// How many of the pending bytes have been searched for the head's end in vain.
