@@ -1,0 +1,2 @@
+import Simulation
+import Testing
