@@ -183,8 +183,8 @@ struct ConnectionTests {
     func pieces() throws {
         let daemon = try RunningDaemon()
         let slow = try daemon.connect()
-        for character in get.dropLast() {
-            try slow.send(String(character))
+        for scalar in get.unicodeScalars.dropLast() {
+            try slow.send(String(scalar))
             let other = try daemon.connect()
             try other.send(get)
             #expect(try other.answer().status == 200)
@@ -198,7 +198,7 @@ struct ConnectionTests {
         let daemon = try RunningDaemon()
         for count in [1, 10, get.utf8.count - 1] {
             let client = try daemon.connect()
-            try client.send(String(get.prefix(count)))
+            try client.send(String(decoding: get.utf8.prefix(count), as: UTF8.self))
             client.closeSending()
             #expect(try client.isAtEnd())
         }
@@ -211,9 +211,10 @@ struct ConnectionTests {
     func bodies() throws {
         let daemon = try RunningDaemon()
         let client = try daemon.connect()
+        // The body is made of what would be requests elsewhere.
+        let body = String(repeating: "GET /v1/status HTTP/1.1\r\n\r\n  ", count: 1500)
         try client.send(
-            "GET /v1/profiles HTTP/1.1\r\nContent-Length: 40000\r\n\r\n"
-                + String(repeating: "GET /v1/status HTTP/1.1\r\n\r\n ", count: 1429).prefix(40000)
+            "GET /v1/profiles HTTP/1.1\r\nContent-Length: \(body.utf8.count)\r\n\r\n" + body
                 + "GET /v1/profiles/next HTTP/1.1\r\n\r\n")
         #expect(try client.answer().status == 200)
         #expect(try client.answer().body.contains(#""profile":"next""#))
