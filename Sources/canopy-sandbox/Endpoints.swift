@@ -23,10 +23,12 @@ extension Canopy {
         static let sessions = "/v1/identity/auth/sessions"
     }
 
-    /// The family whose refresh token the request presents, for counting.
-    func presentedFamily(_ request: HTTPRequest) -> FamilyID? {
-        guard request.path == Path.refresh, request.method == "POST" else { return nil }
-        return presentedToken(request).flatMap(mint.id(of:)).flatMap(ledger.family(of:))
+    /// Counts a refresh request at its arrival; the family whose token it presents.
+    mutating func countArrival(_ request: HTTPRequest) -> FamilyID? {
+        guard request.path == Path.refresh, request.method == "POST",
+            let token = presentedToken(request).flatMap(mint.id(of:))
+        else { return nil }
+        return ledger.requestArrived(token)
     }
 
     /// Lets the request take effect and answers it.
@@ -144,11 +146,12 @@ extension Canopy {
         }
         answer.headers.append(("Cache-Control", "no-store"))
         if delivery == .cookie {
+            // Not `Secure`: over plain HTTP no client would send it back.
             answer.headers.append(
                 (
                     "Set-Cookie",
                     "\(Names.refreshCookie)=\(text); Path=/v1/identity/auth; HttpOnly; "
-                        + "Secure; SameSite=Lax"
+                        + "SameSite=Lax"
                 ))
         }
         return answer
