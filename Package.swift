@@ -55,6 +55,9 @@ let package = Package(
             name: "SandboxTests", dependencies: ["SandboxRules", "AgentCore"],
             swiftSettings: strict),
         .testTarget(
+            name: "CanopyctlTests", dependencies: ["AgentCore", "LinuxSystem", "CLinux"],
+            swiftSettings: strict),
+        .testTarget(
             name: "DaemonTests", dependencies: ["AgentCore", "LinuxSystem", "CLinux"],
             swiftSettings: strict),
     ]

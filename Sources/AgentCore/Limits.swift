@@ -19,28 +19,49 @@ package enum Limits {
     /// Enforced by `RequestHead`.
     package static let requestHeadBytes = 16 << 10
 
-    /// Header fields of a request; curl sends 3, browsers about 20, Apache allows 100. Enforced by
-    /// `RequestHead`.
+    /// Header fields of a request; curl sends 3, browsers about 20, Apache allows 100.
+    ///
+    /// Enforced by `RequestHead`.
     package static let requestFields = 100
 
-    /// Empty lines before a request. RFC 9112 2.2 asks to bear with one, which old clients append to
-    /// a body; more than a few is somebody who sends no request. Enforced by `RequestHead`.
+    /// Empty lines before a request.
+    ///
+    /// RFC 9112 2.2 asks to bear with one, which old clients append to a body; more than a few is
+    /// somebody who sends no request. Enforced by `RequestHead`.
     package static let requestEmptyLines = 4
 
     /// Bytes of a request's body: the largest is a sign-in, a few hundred bytes. Enforced by
     /// `RequestHead`, before a byte of the body is read.
     package static let requestBodyBytes = 64 << 10
 
-    /// Nesting of JSON. Canopy's answers nest 4 deep. Enforced by `JSONReader`.
+    /// Nesting of JSON.
+    ///
+    /// Canopy's answers nest 4 deep. Enforced by `JSONReader`.
     package static let jsonDepth = 64
 
-    /// Bytes of a JSON document: its places are 32-bit numbers. Whoever reads from outside has a
-    /// far lower limit of its own. Enforced by `JSONReader`.
+    /// Bytes of a JSON document: its places are 32-bit numbers.
+    ///
+    /// Whoever reads from outside has a far lower limit of its own. Enforced by `JSONReader`.
     package static let jsonBytes = Int(Int32.max)
 
     /// Connections of one user at a time, unless configured. INTERFACE: 16384. Enforced by
     /// `Listener`.
     package static let connections = 16_384
+
+    /// Connections of one user at a time at most.
+    ///
+    /// Linux gives a process no more descriptors than `fs.nr_open`, 1048576. Enforced by `Settings`.
+    package static let connectionsMaximum = 1_048_576
+
+    /// Bytes of canopyd.conf; a real one has a few hundred.
+    ///
+    /// Enforced by `Settings`.
+    package static let configurationBytes = 1 << 20
+
+    /// Bytes of a publishable key; real ones have about 40.
+    ///
+    /// Enforced by `Settings`.
+    package static let publishableKeyBytes = 256
 
     /// Seconds that a token request waits unless it says. INTERFACE: 10. Enforced by `Router`.
     package static let requestTimeoutSeconds = 10
@@ -55,4 +76,55 @@ package enum Limits {
     /// Profiles on one machine. One timer and one small file each; a bound so that a damaged
     /// state directory cannot make canopyd swallow the machine. Enforced by `Agent`.
     package static let profiles = 1024
+
+    /// Bytes of an answer's head: canopyd's have some 200. Enforced by `ResponseHead`.
+    package static let responseHeadBytes = 16 << 10
+
+    /// Bytes of a password or a code: what Linux lets one type in one line (N_TTY, 4096).
+    /// Enforced by canopyctl's `SecretLines` and `Terminal`.
+    package static let passwordBytes = 4096
+
+    /// Seconds that canopyctl waits for canopyd beyond the timeout that it asked for: the answer
+    /// is then only a matter of scheduling. Enforced by canopyctl's `Client`.
+    package static let clientGraceSeconds = 3
+
+    /// Seconds that canopyctl waits for what canopyd asks the server: an exchange, its lock and
+    /// its own deadlines fit. Enforced by canopyctl's `Client`.
+    package static let clientServerSeconds = 60
+
+    /// Seconds from a request's first byte to its last, and for sending an answer. Local programs
+    /// need milliseconds; a stopped one may hold a connection for this long. Enforced by
+    /// `Connection`.
+    package static let connectionOperationSeconds = 30
+
+    /// Seconds between two comment lines to a subscriber. INTERFACE: 60. Enforced by `Connection`.
+    package static let eventKeepAliveSeconds = 60
+
+    /// Bytes that are read at once: a head of the largest size, and as much of what follows.
+    /// Enforced by `Connection`.
+    package static let connectionReadBytes = 2 * requestHeadBytes
+
+    /// Bytes of a refused request that are read and thrown away before the connection closes, so
+    /// that a client that sends before it reads gets to the answer. Enforced by `Connection`.
+    package static let requestDrainBytes = 1 << 20
+
+    /// Events that wait for a subscriber, of which each key has one at most. Enforced by
+    /// `Connection`, which drops the subscriber.
+    package static let unsentEvents = 512
+
+    /// Connections that wait to be accepted; the kernel's own limit (`somaxconn`) is 4096.
+    /// Enforced by the kernel.
+    package static let listenBacklog = 4096
+
+    /// Connections that are accepted before others are served. Enforced by `Listener`.
+    package static let acceptBurst = 64
+
+    /// Descriptors that connections leave to everything else: exchanges, locks, the bus. Enforced
+    /// by `Listener`.
+    package static let descriptorsKept = 64
+
+    /// Seconds that answers on their way may take once canopyd is told to stop. INTERFACE asks for
+    /// an end within 2. Enforced by `Canopyd`.
+    package static let stopSeconds = 1
+
 }

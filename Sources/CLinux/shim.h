@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -20,6 +21,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +43,9 @@ static inline int clinux_fcntl_set_flags(int fd, int flags) { return fcntl(fd, F
 static inline int clinux_set_close_on_exec(int fd, int on) {
     return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0);
 }
+static inline int clinux_duplicate_above(int fd, int least) {
+    return fcntl(fd, F_DUPFD_CLOEXEC, least);
+}
 static inline int clinux_memfd_create(const char *name) {
     return (int)syscall(SYS_memfd_create, name, CLINUX_MFD_CLOEXEC);
 }
@@ -54,6 +60,21 @@ struct clinux_peer { int pid; unsigned uid; unsigned gid; };
 static inline int clinux_peer_credentials(int fd, struct clinux_peer *peer) {
     socklen_t size = sizeof *peer;
     return getsockopt(fd, SOL_SOCKET, 17 /* SO_PEERCRED */, peer, &size);
+}
+// The members of siginfo_t are macros over unions.
+static inline int clinux_child_status(const siginfo_t *report) { return report->si_status; }
+static inline int clinux_child_exited(const siginfo_t *report) {
+    return report->si_code == CLD_EXITED;
+}
+// Freed memory is overwritten (all but what the thread's cache keeps: GLIBC_TUNABLES says so).
+static inline int clinux_overwrite_freed_memory(void) { return mallopt(M_PERTURB, 165); }
+// Sends the pieces in one call; a peer that is gone is an error and no signal.
+static inline long clinux_send_pieces(int fd, struct iovec *pieces, size_t count) {
+    struct msghdr message;
+    memset(&message, 0, sizeof message);
+    message.msg_iov = pieces;
+    message.msg_iovlen = count;
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 static inline int clinux_set_dumpable(int on) { return prctl(PR_SET_DUMPABLE, on, 0, 0, 0); }
 static inline int clinux_no_new_privileges(void) { return prctl(38, 1, 0, 0, 0); }

@@ -1,4 +1,80 @@
+internal import AgentCore
+internal import CLinux
+internal import Glibc
+internal import LinuxSystem
+
+/// canopyctl: finds the command, runs it, and ends with its exit code.
 @main
 enum Canopyctl {
-    static func main() {}
+    static func main() {
+        // A reader that has gone is an error of write(2) like others, not a silent death.
+        signal(SIGPIPE, SIG_IGN)
+        do throws(Complaint) {
+            exit(try run().rawValue)
+        } catch {
+            error.print()
+            exit(error.exitCode.rawValue)
+        }
+    }
+
+    private static var commands: [any Command.Type] {
+        [
+            Login.self, Token.self, Header.self, Status.self, Profiles.self, Whoami.self,
+            Sessions.self, Revoke.self, Refresh.self, Logout.self,
+        ]
+    }
+
+    private static func run() throws(Complaint) -> ExitCode {
+        let vector = CommandLine.unsafeArgv
+        let count = CommandLine.argc
+        let general = try Arguments(
+            "canopyctl", vector, count: count, options: Option.common, stopsAtOperand: true)
+        if general[flag: .help] {
+            try StandardOutput.print(help)
+            return .done
+        }
+        if general[flag: .version] {
+            try StandardOutput.print("canopyctl \(Version.text)")
+            return .done
+        }
+        guard let name = general.operands.first else {
+            throw .usage("no command is given")
+        }
+        guard let command = commands.first(where: { $0.name == name }) else {
+            throw .usage("there is no command \(name)")
+        }
+        let first = general.consumed
+        let arguments = try Arguments(
+            name, vector + first, count: count - Int32(first),
+            options: command.options + Option.common)
+        if arguments[flag: .help] {
+            try StandardOutput.print(command.help)
+            return .done
+        }
+        if arguments[flag: .version] {
+            try StandardOutput.print("canopyctl \(Version.text)")
+            return .done
+        }
+        return try command.run(arguments)
+    }
+
+    private static var help: String {
+        var table = Table()
+        for command in commands { table.row(["  \(command.name)", command.summary]) }
+        return """
+            usage: canopyctl COMMAND [OPTION…]
+
+            Signs in to Canopy and hands out access tokens, through canopyd.
+
+            commands:
+            \(table.lines.joined(separator: "\n"))
+
+            Each has its own --help. CANOPY_PROFILE, CANOPY_URL and CANOPY_PUBLISHABLE_KEY stand
+            in for --profile, --url and --key; CANOPYD_SOCKET names another socket.
+
+            exit codes: 0 done, 1 other failure, 2 usage, 3 canopyd not reached,
+            4 sign-in needed or refused, 5 keyring locked or unavailable, 6 server unreachable,
+            failing or throttling, 7 forbidden, 8 unknown profile, 9 timeout
+            """
+    }
 }

@@ -1,4 +1,220 @@
+internal import AgentCore
+internal import CLinux
+internal import Glibc
+internal import LinuxSystem
+
 @main
 enum Canopyd {
-    static func main() {}
+    static func main() {
+        let options: Options
+        do throws(Options.Misuse) {
+            options = try Options.parse()
+        } catch {
+            complain("\(error.text)\nTry 'canopyd --help'.")
+            exit(2)
+        }
+        let configuration = configuration(options)
+        switch options.action {
+        case .showHelp:
+            print(Options.usage)
+            exit(0)
+        case .showVersion:
+            print("canopyd \(Version.text)\n")
+            exit(0)
+        case .checkConfiguration:
+            exit(check(configuration) ? 0 : 1)
+        case .serve:
+            break
+        }
+        do {
+            try harden()
+            let settings = try initialSettings(configuration)
+            try serve(options, configuration, settings)
+        } catch {
+            complain("\(error)")
+            exit(1)
+        }
+    }
+
+    /// A failure at the start, with all that there is to say.
+    private struct Unusable: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    // MARK: Before serving
+
+    /// Nothing that we hold gets into a core dump, a file that others read, or another process.
+    private static func harden() throws {
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        guard setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none) == 0 else {
+            throw SystemError.last("setrlimit", "RLIMIT_CORE")
+        }
+        guard clinux_set_dumpable(0) == 0 else { throw SystemError.last("prctl") }
+        umask(0o077)
+        _ = clinux_overwrite_freed_memory()
+        try DescriptorLimit.raise()
+        // Whoever reads our log may go away.
+        signal(SIGPIPE, SIG_IGN)
+        // sd-event takes these from a descriptor.
+        var taken = sigset_t()
+        sigemptyset(&taken)
+        for number in [SIGTERM, SIGINT, SIGHUP, SIGCHLD] { sigaddset(&taken, number) }
+        guard sigprocmask(SIG_BLOCK, &taken, nil) == 0 else {
+            throw SystemError.last("sigprocmask")
+        }
+    }
+
+    private static func configuration(_ options: Options) -> Configuration {
+        Configuration(
+            path: options.configuration ?? (try? Environment.process.configurationFile),
+            isNamed: options.configuration != nil, logLevel: options.logLevel)
+    }
+
+    private static func check(_ configuration: Configuration) -> Bool {
+        switch configuration.read() {
+        case .read(_, let warnings):
+            for warning in warnings { complain("warning: \(warning)") }
+            return true
+        case .unusable(let errors):
+            for error in errors { complain(error) }
+            return false
+        }
+    }
+
+    private static func initialSettings(_ configuration: Configuration) throws -> Settings {
+        switch configuration.read() {
+        case .read(let settings, let warnings):
+            Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
+            for warning in warnings {
+                Journal.warning("The configuration has a line without effect", ("line", warning))
+            }
+            return settings
+        case .unusable(let errors):
+            throw Unusable(description: errors.joined(separator: "\n"))
+        }
+    }
+
+    private static func listeningSocket(
+        _ options: Options, _ activation: SocketActivation
+    ) throws -> ListeningSocket {
+        if let inherited = activation.agent { return ListeningSocket(inherited: inherited) }
+        do {
+            let path = try options.socket ?? Environment.process.agentSocketPath
+            return try ListeningSocket(at: SocketAddress(path: path))
+        } catch let error as SocketAddress.Unusable {
+            throw Unusable(description: "\(error); \(error.remedy)")
+        } catch let error as Environment.Unusable {
+            throw Unusable(description: "\(error); \(error.remedy)")
+        }
+    }
+
+    private static func place() throws -> Agent.Place {
+        let machine = try MachineID.forKeyring()
+        do {
+            return Agent.Place(
+                executable: try ExchangeExecutable.find(),
+                stateDirectory: StateDirectory(
+                    path: try Environment.process.stateDirectory + "/" + machine,
+                    // Marks outlive the boot in the state directory; without a runtime directory
+                    // they are kept there alone.
+                    runtimePath: (try? Environment.process.runtimeDirectory).map { $0 + "/marks" }),
+                machine: machine, boot: try MachineID.boot())
+        } catch let error as Environment.Unusable {
+            throw Unusable(description: "\(error); \(error.remedy)")
+        }
+    }
+
+    // MARK: Serving
+
+    private static func serve(
+        _ options: Options, _ configuration: Configuration, _ settings: Settings
+    ) throws {
+        let activation = try SocketActivation.take()
+        let socket = try listeningSocket(options, activation)
+        let loop = try EventLoop()
+        try loop.answerWatchdog()
+        let agent = Agent(try place(), settings: settings, loop: loop)
+        let connections = Connections(loop, agent)
+        agent.deliver = { [unowned connections] in connections.deliver($0, $1) }
+        agent.publish = { [unowned connections] in
+            connections.publish($0, $1, coalescingKey: $2)
+        }
+        agent.connections = { [unowned connections] in connections.count }
+        agent.statistics = { [unowned connections] in connections.statistics }
+        let listener = try Listener(
+            socket, limit: settings.connections, loop, connections)
+
+        var stopping: BootTime?
+        let stop = {
+            guard stopping == nil else { return }
+            stopping = .now
+            Notifier.stopping()
+            Journal.info("Stopping")
+            listener.stop()
+            agent.stop(at: .now)
+            connections.stop()
+        }
+        let terminate = try loop.watch(signal: SIGTERM, stop)
+        let interrupt = try loop.watch(signal: SIGINT, stop)
+        let hangUp = try loop.watch(signal: SIGHUP) {
+            reload(configuration, agent, listener)
+        }
+
+        agent.start(at: .now)
+        Notifier.ready("Serving")
+        Journal.info("Serving", ("version", Version.text))
+        try loop.run {
+            connections.serveReady()
+            let now = Moment.now
+            if let wakeUp = connections.wakeUp, wakeUp <= now.boot {
+                connections.wake(at: now.boot)
+            }
+            if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
+            let wakeUp = earlier(connections.wakeUp, agent.nextWakeUp)
+            guard let began = stopping else { return (wakeUp, connections.hasWork) }
+            // Answers that are on their way get a moment to arrive.
+            let end = began + .seconds(Int64(Limits.stopSeconds))
+            if agent.isIdle, !connections.isSending || end <= now.boot { loop.stop() }
+            return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
+        }
+        withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
+        Journal.info("Stopped")
+    }
+
+    private static func reload(
+        _ configuration: Configuration, _ agent: Agent, _ listener: Listener
+    ) {
+        Notifier.reloading()
+        switch configuration.read() {
+        case .read(let settings, let warnings):
+            Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
+            for warning in warnings {
+                Journal.warning("The configuration has a line without effect", ("line", warning))
+            }
+            listener.limit = settings.connections
+            agent.settings = settings
+            Journal.info("The configuration was read again")
+        case .unusable(let errors):
+            for error in errors {
+                Journal.error(
+                    "The configuration is bad, and what was in force stays so", ("line", error))
+            }
+        }
+        Notifier.ready("Serving")
+    }
+
+    private static func earlier(_ one: BootTime?, _ other: BootTime?) -> BootTime? {
+        guard let one else { return other }
+        return other.map { min($0, one) } ?? one
+    }
+
+    // MARK: Words
+
+    private static func print(_ text: String) {
+        _ = text.withCString { write(STDOUT_FILENO, $0, strlen($0)) }
+    }
+
+    private static func complain(_ text: String) {
+        _ = "canopyd: \(text)\n".withCString { write(STDERR_FILENO, $0, strlen($0)) }
+    }
 }

@@ -1,5 +1,5 @@
 /// Why a request is not answered with what it asked for: an RFC 9457 problem object.
-package struct Problem: Equatable, Sendable {
+package struct Problem: Error, Equatable, Sendable {
     package enum Code: String, Sendable, CaseIterable {
         case badRequest = "bad_request"
         case notFound = "not_found"

@@ -5,6 +5,7 @@ package struct Reply: Sendable {
         case problem
         case text
         case openMetrics
+        case eventStream
 
         package var name: StaticString {
             switch self {
@@ -12,6 +13,7 @@ package struct Reply: Sendable {
             case .problem: "application/problem+json"
             case .text: "text/plain; charset=utf-8"
             case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+            case .eventStream: "text/event-stream"
             }
         }
     }
@@ -21,6 +23,12 @@ package struct Reply: Sendable {
         case bytes([UInt8])
         /// A body that holds a token.
         case secret(Secret)
+        /// A token object, with the whole seconds that the token is still good.
+        case token(RenderedToken, expiresIn: Int64)
+        /// A bare token and a newline.
+        case line(Secret)
+        /// No length: what follows until the connection closes.
+        case stream
     }
 
     package let status: Int

@@ -36,10 +36,12 @@ package struct BaseURL: Hashable, Sendable, CustomStringConvertible {
 
     package init(_ text: String) throws(Malformed) {
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .badCharacter }
-        guard let separator = text.firstRange(of: "://") else { throw .badScheme }
-        let scheme = text[..<separator.lowerBound].lowercased()
+        guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {
+            throw .badScheme
+        }
+        let scheme = text[..<colon].lowercased()
         guard scheme == "https" || scheme == "http" else { throw .badScheme }
-        var rest = text[separator.upperBound...]
+        var rest = text[colon...].dropFirst(3)
         guard !rest.contains(where: { $0 == "@" || $0 == "?" || $0 == "#" }) else {
             throw .surplus
         }
@@ -51,7 +53,8 @@ package struct BaseURL: Hashable, Sendable, CustomStringConvertible {
         self.text = "\(scheme)://\(host.lowercased())\(port)\(rest[slash...])"
     }
 
-    private static func split(
+    /// The host, and the port with its colon or nothing.
+    static func split(
         _ authority: Substring
     ) throws(Malformed) -> (host: Substring, port: Substring) {
         let end: Substring.Index

@@ -111,9 +111,24 @@ package struct RotationMachine: Sendable {
         case .paused(let pause):
             guard pause.until <= now else { return .nothing }
             // Without a session there is nothing to rotate: what failed was reading.
-            return session == nil ? .load : .rotate(mayPresent: !isUnstored)
+            return session == nil ? .load : .rotate(mayPresent: isRotationDue(after: pause, at: now))
         case .exchanging, .ended:
             return .nothing
+        }
+    }
+
+    /// Whether the pause ends in a rotation, and not only in another look at the store: a keyring
+    /// that was locked and unlocked is no reason to spend a refresh token ahead of its time.
+    private func isRotationDue(after pause: Pause, at now: BootTime) -> Bool {
+        switch pause.failure.kind {
+        case .successorUnstored:
+            return false
+        case .keyringLocked, .keyringUnavailable, .storageFailed:
+            guard access != nil, let rotationPoint else { return true }
+            return rotationPoint <= now
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
+            .notNative, .lockBusy:
+            return true
         }
     }
 
@@ -210,7 +225,22 @@ package struct RotationMachine: Sendable {
         }
     }
 
+    /// Whether nothing is signed in, and nothing was lost: the profile does not exist for clients.
+    package var isUnknown: Bool {
+        switch phase {
+        case .ended(.signedOut): true
+        case .exchanging(let exchange): exchange.before == .ended(.signedOut)
+        case .ended, .unread, .resting, .paused: false
+        }
+    }
+
     // MARK: What changes the state
+
+    /// Nothing is signed in yet: there is nothing to read.
+    package mutating func becomeUnknown() {
+        guard phase == .unread else { preconditionFailure("\(#function) after it was read") }
+        phase = .ended(.signedOut)
+    }
 
     /// An exchange was started; there is none running.
     package mutating func exchangeBegan(_ job: JobKind, at now: BootTime) {
@@ -321,6 +351,7 @@ package struct RotationMachine: Sendable {
                 earliestRotation(at: now) <= now.boot,
                 lastEnd.map({ now.boot - $0 >= RotationTiming.backOffStart }) ?? true
             else { return false }
+            rotationPoint = rotationPoint.map { min($0, now.boot) }
             phase = .paused(
                 Pause(failure: pause.failure, until: now.boot, backOff: pause.backOff))
             return true
@@ -336,8 +367,10 @@ package struct RotationMachine: Sendable {
         guard case .paused(let pause) = phase else { return }
         switch pause.failure.kind {
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .lockBusy:
-            phase = .paused(
-                Pause(failure: pause.failure, until: now.boot, backOff: pause.backOff))
+            // A network that comes and goes each moment must not make us hammer.
+            let soonest = lastEnd.map { $0 + RotationTiming.backOffStart } ?? now.boot
+            let until = min(pause.until, max(now.boot, soonest))
+            phase = .paused(Pause(failure: pause.failure, until: until, backOff: pause.backOff))
         case .throttled, .refused, .notNative, .keyringLocked, .keyringUnavailable,
             .storageFailed, .successorUnstored:
             break

@@ -1,0 +1,184 @@
+// Every reply that canopyd gives, from what it says to the bytes before its body.
+
+extension Problem {
+    /// What a client is told whose request's head is not served.
+    package init(_ fault: RequestFault) {
+        let code: Code =
+            switch fault {
+            case .malformed, .unsupportedVersion, .unsupportedExpectation: .badRequest
+            case .bodyTooLarge: .payloadTooLarge
+            case .headTooLarge, .tooManyFields: .headerTooLarge
+            }
+        self.init(code, fault.detail)
+    }
+}
+
+extension Reply {
+    /// The problem object, as RFC 9457 has it.
+    ///
+    /// `allow` are the methods of a 405.
+    package init(_ problem: Problem, allow: String? = nil) {
+        var writer = JSONWriter(into: [UInt8]())
+        writer.write(problem)
+        self.init(
+            status: problem.code.status, contentType: .problem, body: .bytes(writer.finish()),
+            retryAfter: problem.retryAfter, allow: allow)
+    }
+
+    /// The token object; `rendered` is kept by the caller as long as the token is served.
+    package static func token(_ rendered: RenderedToken, remaining: TimeSpan) -> Reply {
+        Reply(
+            status: 200, body: .token(rendered, expiresIn: max(0, remaining.wholeSeconds)))
+    }
+
+    /// The token object, for a token that is asked for once.
+    package static func token(_ view: TokenView, in memory: SecretMemory) -> Reply {
+        token(RenderedToken(view, in: memory), remaining: view.remaining)
+    }
+
+    /// The bare token and a newline.
+    package static func tokenText(_ token: AccessToken) -> Reply {
+        Reply(status: 200, contentType: .text, body: .line(token.value))
+    }
+
+    package static func profile(_ view: ProfileView) -> Reply {
+        var writer = JSONWriter(into: [UInt8]())
+        writer.write(view)
+        return Reply(status: 200, body: .bytes(writer.finish()))
+    }
+
+    package static func profiles(_ views: [ProfileView]) -> Reply {
+        var writer = JSONWriter(into: [UInt8]())
+        writer.beginObject()
+        writer.key("profiles")
+        writer.write(views)
+        writer.endObject()
+        return Reply(status: 200, body: .bytes(writer.finish()))
+    }
+
+    package static func status(_ view: StatusView) -> Reply {
+        var writer = JSONWriter(into: [UInt8]())
+        writer.write(view)
+        return Reply(status: 200, body: .bytes(writer.finish()))
+    }
+
+    package static func metrics(_ view: MetricsView) -> Reply {
+        Reply(status: 200, contentType: .openMetrics, body: .bytes(view.text))
+    }
+
+    /// What a subscriber gets before its first event.
+    package static let events = Reply(status: 200, contentType: .eventStream, body: .stream)
+
+    /// Done, and nothing to say.
+    package static let done = Reply(status: 204, body: .none)
+}
+
+// MARK: - On the wire
+
+extension Reply.Body {
+    /// The number of bytes; 0 for a stream.
+    package var count: Int {
+        switch self {
+        case .none, .stream: 0
+        case .bytes(let bytes): bytes.count
+        case .secret(let secret): secret.count
+        case .line(let secret): secret.count + 1
+        case .token(let rendered, let seconds):
+            rendered.beforeSeconds.count + decimalDigits(seconds) + rendered.afterSeconds.count
+        }
+    }
+}
+
+extension Reply {
+    /// Appends the status line and the headers, down to the empty line.
+    ///
+    /// `closes` says that the connection is closed after the reply, as it always is after a stream.
+    package func appendHead(to bytes: inout [UInt8], closes: Bool) {
+        bytes.append("HTTP/1.1 " as StaticString)
+        bytes.appendDecimal(Int64(status))
+        bytes.append(reasonPhrase)
+        bytes.append("\r\nCache-Control: no-store\r\n" as StaticString)
+        if status != 204 {
+            bytes.append("Content-Type: " as StaticString)
+            bytes.append(contentType.name)
+            bytes.append("\r\n" as StaticString)
+        }
+        var closes = closes
+        if case .stream = body {
+            closes = true
+        } else if status != 204 {
+            bytes.append("Content-Length: " as StaticString)
+            bytes.appendDecimal(Int64(body.count))
+            bytes.append("\r\n" as StaticString)
+        }
+        if let retryAfter {
+            bytes.append("Retry-After: " as StaticString)
+            bytes.appendDecimal(retryAfter)
+            bytes.append("\r\n" as StaticString)
+        }
+        if let allow {
+            bytes.append("Allow: " as StaticString)
+            bytes.append(allow)
+            bytes.append("\r\n" as StaticString)
+        }
+        if closes { bytes.append("Connection: close\r\n" as StaticString) }
+        bytes.append("\r\n" as StaticString)
+    }
+
+    private var reasonPhrase: StaticString {
+        switch status {
+        case 200: " OK"
+        case 202: " Accepted"
+        case 204: " No Content"
+        case 400: " Bad Request"
+        case 401: " Unauthorized"
+        case 403: " Forbidden"
+        case 404: " Not Found"
+        case 405: " Method Not Allowed"
+        case 413: " Content Too Large"
+        case 422: " Unprocessable Content"
+        case 423: " Locked"
+        case 429: " Too Many Requests"
+        case 431: " Request Header Fields Too Large"
+        case 502: " Bad Gateway"
+        case 503: " Service Unavailable"
+        case 504: " Gateway Timeout"
+        // The phrase may be empty; the space before it may not.
+        default: " "
+        }
+    }
+
+    /// The reply in one piece, for what is sent where no connection is kept.
+    package var bytesBeforeClosing: [UInt8] {
+        var bytes = [UInt8]()
+        appendHead(to: &bytes, closes: true)
+        if case .bytes(let body) = body { bytes += body }
+        return bytes
+    }
+}
+
+private func decimalDigits(_ value: Int64) -> Int {
+    var digits = 1
+    var left = value
+    while left >= 10 {
+        left /= 10
+        digits += 1
+    }
+    return digits
+}
+
+extension [UInt8] {
+    /// Appends `value`, which is not negative, in decimal.
+    package mutating func appendDecimal(_ value: Int64) {
+        precondition(value >= 0, "lengths, statuses and waits are not negative")
+        let digits = decimalDigits(value)
+        for _ in 0..<digits { append(UInt8(ascii: "0")) }
+        var left = value
+        var at = count - 1
+        repeat {
+            self[at] = UInt8(ascii: "0") + UInt8(left % 10)
+            left /= 10
+            at -= 1
+        } while left > 0
+    }
+}

@@ -1,0 +1,134 @@
+/// The status line and the header fields of an HTTP/1.1 answer, as far as canopyctl needs them.
+///
+/// canopyd sends no chunked bodies outside of event streams: a body has a `Content-Length`.
+package struct ResponseHead: Equatable, Sendable {
+    /// 100 to 599.
+    package let status: Int
+
+    /// Bytes of the body; nil if the answer does not say.
+    package let contentLength: Int?
+
+    /// The content type in lower case without its parameters, empty if there is none.
+    package let mediaType: String
+
+    /// Bytes of the head itself, its empty line included.
+    package let byteCount: Int
+
+    /// Parses the head at the start of `bytes`; nil as long as its end has not arrived.
+    ///
+    /// Throws once it cannot become an answer any more, or is longer than
+    /// ``Limits/responseHeadBytes``.
+    package static func parse(_ bytes: UnsafeRawBufferPointer) throws(Malformed) -> ResponseHead? {
+        let searched = UnsafeRawBufferPointer(
+            rebasing: bytes[..<min(bytes.count, Limits.responseHeadBytes)])
+        guard let end = endOfHead(searched) else {
+            guard bytes.count < Limits.responseHeadBytes else { throw .headTooLarge }
+            guard startsLikeHTTP(bytes) else { throw .notHTTP }
+            return nil
+        }
+        let lines = lines(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+        guard let first = lines.first, let status = status(first) else { throw .notHTTP }
+        var contentLength: Int?
+        var mediaType = ""
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { throw .badField }
+            let value = trim(line[(colon + 1)...])
+            switch lowercase(line[..<colon]) {
+            case "content-length":
+                guard let length = number(value), contentLength == nil || contentLength == length
+                else { throw .badField }
+                contentLength = length
+            case "content-type":
+                mediaType = lowercase(
+                    trim(value.prefix { $0 != UInt8(ascii: ";") }))
+            case "transfer-encoding":
+                throw .transferEncoding
+            default:
+                continue
+            }
+        }
+        return ResponseHead(
+            status: status, contentLength: contentLength, mediaType: mediaType, byteCount: end)
+    }
+
+    /// Why bytes are not an answer that can be read.
+    package enum Malformed: Error, Equatable, CustomStringConvertible {
+        case notHTTP
+        case headTooLarge
+        case badField
+        case transferEncoding
+
+        package var description: String {
+            switch self {
+            case .notHTTP: return "the answer is not HTTP/1.1"
+            case .headTooLarge:
+                return "the answer's head has more than \(Limits.responseHeadBytes) bytes"
+            case .badField: return "a header field of the answer makes no sense"
+            case .transferEncoding: return "the answer has a transfer encoding"
+            }
+        }
+    }
+
+    private static let version: StaticString = "HTTP/1.1 "
+
+    private static func startsLikeHTTP(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        let expected = UnsafeRawBufferPointer(
+            start: version.utf8Start, count: version.utf8CodeUnitCount)
+        let count = min(bytes.count, expected.count)
+        return bytes[..<count].elementsEqual(expected[..<count])
+    }
+
+    private static func endOfHead(_ bytes: UnsafeRawBufferPointer) -> Int? {
+        guard bytes.count >= 4 else { return nil }
+        for index in 3..<bytes.count where bytes[index] == UInt8(ascii: "\n") {
+            if bytes[index - 1] == UInt8(ascii: "\r"), bytes[index - 2] == UInt8(ascii: "\n"),
+                bytes[index - 3] == UInt8(ascii: "\r")
+            {
+                return index + 1
+            }
+        }
+        return nil
+    }
+
+    private static func lines(
+        _ head: UnsafeRawBufferPointer
+    ) -> [Slice<UnsafeRawBufferPointer>] {
+        head.split(separator: UInt8(ascii: "\n")).map { line in
+            line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+        }.filter { !$0.isEmpty }
+    }
+
+    private static func status(_ line: Slice<UnsafeRawBufferPointer>) -> Int? {
+        let digits = line.dropFirst(version.utf8CodeUnitCount).prefix(3)
+        guard startsLikeHTTP(UnsafeRawBufferPointer(rebasing: line)), digits.count == 3,
+            let status = number(digits), (100...599).contains(status)
+        else { return nil }
+        let rest = line[digits.endIndex...]
+        guard rest.first == nil || rest.first == UInt8(ascii: " ") else { return nil }
+        return status
+    }
+
+    /// At most 10 digits, which is far above every limit and cannot overflow.
+    private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> Int? {
+        guard (1...10).contains(digits.count) else { return nil }
+        var result = 0
+        for digit in digits {
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) else { return nil }
+            result = result * 10 + Int(digit - UInt8(ascii: "0"))
+        }
+        return result
+    }
+
+    private static func trim(
+        _ bytes: Slice<UnsafeRawBufferPointer>
+    ) -> Slice<UnsafeRawBufferPointer> {
+        var bytes = bytes
+        while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
+        while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
+        return bytes
+    }
+
+    private static func lowercase(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        String(decoding: bytes, as: UTF8.self).lowercased()
+    }
+}

@@ -1,0 +1,110 @@
+/// An option of a command line; what it means is the same in every command that has it.
+enum Option: Int32, CaseIterable {
+    case help
+    case version
+    case profile
+    case json
+    case minimumValidity
+    case timeout
+    case ifGeneration
+    case local
+    case all
+    case url
+    case key
+    case email
+    case passwordFromInput
+    case codeFromInput
+    // Never accepted: here so that getopt_long does not take them as the beginning of the two
+    // above, and the secret behind them as a word that an error might repeat.
+    case password
+    case code
+
+    /// What every command has.
+    static let common: [Option] = [.help, .version]
+
+    var name: StaticString {
+        switch self {
+        case .help: "help"
+        case .version: "version"
+        case .profile: "profile"
+        case .json: "json"
+        case .minimumValidity: "min-validity"
+        case .timeout: "timeout"
+        case .ifGeneration: "if-generation"
+        case .local: "local"
+        case .all: "all"
+        case .url: "url"
+        case .key: "key"
+        case .email: "email"
+        case .passwordFromInput: "password-stdin"
+        case .codeFromInput: "code-stdin"
+        case .password: "password"
+        case .code: "code"
+        }
+    }
+
+    var letter: Unicode.Scalar? {
+        switch self {
+        case .help: "h"
+        case .version: "V"
+        case .profile: "p"
+        case .json: "j"
+        case .minimumValidity: "m"
+        case .timeout: "t"
+        case .ifGeneration: "g"
+        case .local: "l"
+        case .all: "a"
+        case .url: "u"
+        case .key: "k"
+        case .email: "e"
+        case .passwordFromInput, .codeFromInput, .password, .code: nil
+        }
+    }
+
+    /// The name of the value in the help; nil for an option without one.
+    var value: String? {
+        switch self {
+        case .profile: "PROFILE"
+        case .minimumValidity, .timeout: "SECONDS"
+        case .ifGeneration: "N"
+        case .url: "URL"
+        case .key: "pk_…"
+        case .email: "EMAIL"
+        case .password, .code: "SECRET"
+        case .help, .version, .json, .local, .all, .passwordFromInput, .codeFromInput: nil
+        }
+    }
+
+    /// The variable that stands in for the option.
+    var variable: String? {
+        switch self {
+        case .profile: "CANOPY_PROFILE"
+        case .url: "CANOPY_URL"
+        case .key: "CANOPY_PUBLISHABLE_KEY"
+        case .help, .version, .json, .minimumValidity, .timeout, .ifGeneration, .local, .all,
+            .email, .passwordFromInput, .codeFromInput, .password, .code:
+            nil
+        }
+    }
+
+    /// One line for the help.
+    var meaning: String {
+        switch self {
+        case .help: "show this and exit"
+        case .version: "show the version and exit"
+        case .profile: "the profile; else $CANOPY_PROFILE, else default"
+        case .json: "print canopyd's answer as JSON"
+        case .minimumValidity: "the least that the token has to be valid for; else 30"
+        case .timeout: "how long to wait for a rotation, 0 to 120; else 10"
+        case .ifGeneration: "rotate only if N is still the current generation"
+        case .local: "forget the session here without telling the server"
+        case .all: "every profile"
+        case .url: "the server; else $CANOPY_URL"
+        case .key: "the publishable key; else $CANOPY_PUBLISHABLE_KEY"
+        case .email: "who signs in"
+        case .passwordFromInput: "read the password from the first line of standard input"
+        case .codeFromInput: "read the second factor's code from standard input"
+        case .password, .code: ""
+        }
+    }
+}

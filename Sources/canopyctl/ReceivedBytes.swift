@@ -1,0 +1,37 @@
+internal import AgentCore
+internal import LinuxSystem
+
+/// What has arrived of an answer.
+struct ReceivedBytes: ~Copyable {
+    private var storage = SecretMemory.locked.allocate(ReceivedBytes.initialBytes)
+    var count = 0
+
+    /// A token of a usual size with its head; and never less than a head may have.
+    private static let initialBytes = Limits.responseHeadBytes
+
+    /// Where the next bytes go; never empty while the answer is incomplete.
+    var free: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(rebasing: storage[count...])
+    }
+
+    var bytes: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(storage)[..<count])
+    }
+
+    func head() throws(ResponseHead.Malformed) -> ResponseHead? {
+        try ResponseHead.parse(bytes)
+    }
+
+    /// Makes room for `size` bytes in all; what was there is wiped.
+    mutating func reserve(_ size: Int) {
+        guard size > storage.count else { return }
+        let larger = SecretMemory.locked.allocate(size)
+        larger.copyMemory(from: bytes)
+        SecretMemory.locked.release(storage)
+        storage = larger
+    }
+
+    deinit {
+        SecretMemory.locked.release(storage)
+    }
+}

@@ -1,0 +1,60 @@
+internal import AgentCore
+internal import CLinux
+internal import Glibc
+internal import LinuxSystem
+
+/// Where the configuration is read from, and what it says on top of the command line.
+struct Configuration {
+    /// The file; nil where no home directory says where it would be.
+    let path: String?
+
+    /// Whether the file was named on the command line, and so has to exist.
+    let isNamed: Bool
+
+    /// The level on the command line, which wins over the file's.
+    let logLevel: LogLevel?
+
+    enum Outcome {
+        case read(Settings, warnings: [String])
+        case unusable([String])
+    }
+
+    /// Reads the file; without one, the defaults.
+    func read() -> Outcome {
+        guard let path else { return .read(Settings(), warnings: []) }
+        do throws(SystemError) {
+            guard let bytes = try contents(of: path) else {
+                guard isNamed else { return .read(Settings(), warnings: []) }
+                return .unusable(["\(path): there is no such file"])
+            }
+            let parsed = bytes.withUnsafeBytes { Settings.parse($0, file: path) }
+            guard parsed.errors.isEmpty else {
+                return .unusable((parsed.errors + parsed.warnings).map(\.description))
+            }
+            return .read(parsed.settings, warnings: parsed.warnings.map(\.description))
+        } catch {
+            return .unusable([error.description])
+        }
+    }
+
+    /// nil if there is no such file. Of one that is too large, one byte more than is allowed.
+    private func contents(of path: String) throws(SystemError) -> [UInt8]? {
+        // Not to hang on a FIFO; reading a directory fails by itself.
+        let descriptor = clinux_open(path, O_RDONLY | O_NONBLOCK, 0)
+        guard descriptor >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw .last("open", path)
+        }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 16 << 10)
+        while bytes.count <= Limits.configurationBytes {
+            let count = Glibc.read(descriptor, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw .last("read", path) }
+            guard count > 0 else { break }
+            bytes += chunk[..<count]
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,13 @@
+internal import LinuxSystem
+
+/// One profile's successor slot, as canopyd keeps it: a descriptor to hand on, never mapped or
+/// read here.
+final class SuccessorSlot {
+    private let file: MemoryFile
+
+    init() throws(SystemError) {
+        file = try MemoryFile.make(named: "canopyd-successor")
+    }
+
+    var descriptor: Int32 { file.descriptor }
+}

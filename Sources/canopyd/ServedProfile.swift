@@ -1,0 +1,130 @@
+internal import AgentCore
+internal import LinuxSystem
+
+/// One profile as it is served: its machine, what runs for it, and who waits for it.
+final class ServedProfile {
+    let name: ProfileName
+    let slot: SuccessorSlot
+    var machine: RotationMachine
+
+    /// What is shown while there is no session to show.
+    var account: KnownSignIns.Account?
+
+    /// The exchange that is at work on this profile; a load is shared.
+    var process: ExchangeProcess?
+
+    /// Who asked for the job that runs, if somebody did.
+    var asker: ClientID?
+    var requests: [Request] = []
+    var waiters: [Waiter] = []
+
+    /// The present token, ready to be sent.
+    var rendered: RenderedToken?
+
+    /// What subscribers were told last.
+    var published: (state: ProfileState, generation: Generation?, failure: Failure?)?
+
+    /// A client's request that needs an exchange of its own.
+    struct Request {
+        let client: ClientID
+        let kind: Kind
+        let deadline: BootTime
+
+        enum Kind {
+            case signIn(Secret)
+            case signOut(isLocal: Bool)
+            case identity
+            case sessions
+            case revokeSession(String)
+        }
+    }
+
+    /// A client that waits for the machine.
+    struct Waiter {
+        let client: ClientID
+        let kind: Kind
+        let deadline: BootTime
+
+        /// Whether an exchange has ended since the client came.
+        var sawAttempt = false
+
+        enum Kind {
+            case token(minimumValidity: TimeSpan?, asText: Bool)
+            /// A new generation is wanted in place of this one.
+            case rotation(of: Generation?)
+        }
+    }
+
+    init(
+        _ name: ProfileName, slot: SuccessorSlot, boot: BootID, mode: RotationMachine.Mode,
+        account: KnownSignIns.Account?
+    ) {
+        self.name = name
+        self.slot = slot
+        self.account = account
+        machine = RotationMachine(boot: boot, mode: mode)
+    }
+
+    /// The earliest thing to be done for the profile; nil for nothing.
+    var wakeUp: BootTime? {
+        var earliest: BootTime?
+        func consider(_ time: BootTime?) {
+            guard let time else { return }
+            earliest = min(time, earliest ?? time)
+        }
+        if let process {
+            consider(process.deadline)
+        } else {
+            consider(machine.wakeUp)
+        }
+        for waiter in waiters { consider(waiter.deadline) }
+        for request in requests { consider(request.deadline) }
+        return earliest
+    }
+
+    func view(at now: Moment) -> ProfileView {
+        let session = machine.session
+        var reason: SignInReason?
+        if case .ended(let ended) = machine.phase { reason = ended }
+        var lastError: (code: Problem.Code, detail: String, at: WallTime)?
+        if let (failure, at) = machine.lastFailure {
+            lastError = (Refusals.code(of: failure.kind), failure.detail, at)
+        }
+        return ProfileView(
+            profile: name, state: machine.state(at: now), reason: reason,
+            url: session?.baseURL ?? account?.baseURL ?? "",
+            identity: session?.identity ?? account?.identity ?? Identity(id: "", email: ""),
+            generation: session?.generation ?? 0,
+            expiresAt: machine.access?.life.expiresAt, refreshAt: refreshAt(now),
+            lastRotationAt: session?.lastRotation?.moment.wall, lastError: lastError,
+            signedInAt: session?.signedInAt ?? account?.signedInAt ?? WallTime(milliseconds: 0))
+    }
+
+    /// When the daemon means to rotate, on the wall clock.
+    func refreshAt(_ now: Moment) -> WallTime? {
+        switch machine.phase {
+        case .resting(let due): now.wall + (due - now.boot)
+        case .paused(let pause): now.wall + (pause.until - now.boot)
+        case .exchanging: machine.session == nil ? nil : now.wall
+        case .unread, .ended: nil
+        }
+    }
+
+    /// The present token as a reply.
+    func tokenReply(_ token: AccessToken, asText: Bool, boot: BootID, at now: Moment) -> Reply {
+        if asText { return .tokenText(token) }
+        let ready = rendered ?? render(token, boot: boot, at: now)
+        rendered = ready
+        return .token(ready, remaining: token.life.remaining(at: now, boot: boot))
+    }
+
+    private func render(_ token: AccessToken, boot: BootID, at now: Moment) -> RenderedToken {
+        RenderedToken(
+            TokenView(
+                profile: name, token: token, remaining: token.life.remaining(at: now, boot: boot),
+                refreshAt: refreshAt(now) ?? token.life.expiresAt,
+                generation: machine.session?.generation ?? 0,
+                identity: machine.session?.identity ?? Identity(id: "", email: "")),
+            in: .locked)
+    }
+}
