@@ -166,7 +166,9 @@ final class Agent {
             rotations: rotations.sorted { $0.key < $1.key }.flatMap { profile, outcomes in
                 outcomes.sorted { $0.key < $1.key }.map { (profile, $0.key, $0.value) }
             },
-            exchanges: durations.sorted { $0.key.rawValue < $1.key.rawValue }.map { ($0.key, $0.value) },
+            exchanges: durations.sorted { $0.key.rawValue < $1.key.rawValue }.map {
+                ($0.key, $0.value)
+            },
             requests: statistics(), connections: connections(), keyring: keyring.state)
     }
 
