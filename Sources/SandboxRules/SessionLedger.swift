@@ -342,6 +342,11 @@ package struct SessionLedger: Sendable {
         families[family.index].history
     }
 
+    /// The tokens of the requests that arrived, in order; empty unless the rules keep a history.
+    package func arrivals(of family: FamilyID) -> [RefreshTokenID] {
+        families[family.index].arrivals
+    }
+
     /// How often a replay has ended all of this identity's sessions.
     package func identityRevocations(of identity: IdentityID) -> Int {
         identities[identity.index].revocations
@@ -361,12 +366,16 @@ package struct SessionLedger: Sendable {
         }
     }
 
-    /// A refresh request has arrived that presents a token of `family`.
-    package mutating func requestArrived(_ family: FamilyID) {
-        families[family.index].counters.inFlight += 1
-        families[family.index].counters.maximumInFlight = max(
-            families[family.index].counters.maximumInFlight,
-            families[family.index].counters.inFlight)
+    /// A refresh request with that token has arrived, whatever becomes of it; the token's family,
+    /// or nil if it was never issued.
+    ///
+    /// Arrivals are what the client did; presentations, what the server made of it.
+    package mutating func requestArrived(_ presented: RefreshTokenID) -> FamilyID? {
+        guard let token = tokenIndices[presented] else { return nil }
+        let family = tokens[token].family
+        families[family.index].counters.arrived(generation: tokens[token].generation)
+        if rules.keepsHistory { families[family.index].arrivals.append(presented) }
+        return family
     }
 
     /// A request that had arrived has been answered, or its connection is gone.
@@ -399,6 +408,7 @@ private struct FamilyRecord: Sendable {
     var ending: Ending?
     var counters = FamilyCounters()
     var history: [Presentation] = []
+    var arrivals: [RefreshTokenID] = []
 }
 
 private struct TokenRecord: Sendable {

@@ -143,8 +143,15 @@ extension Canopy {
         json.member("harmless_retries", Int64(counters.harmlessRetries))
         json.member(
             "generations_presented_backwards", Int64(counters.generationsPresentedBackwards))
+        json.member("requests_arrived", Int64(counters.arrivals))
+        json.member(
+            "generations_arrived_backwards", Int64(counters.generationsArrivedBackwards))
         json.member("in_flight", Int64(counters.inFlight))
         json.member("maximum_in_flight", Int64(counters.maximumInFlight))
+        json.key("arrived")
+        json.beginArray()
+        for token in ledger.arrivals(of: family) { json.string(TokenMint.row(token)) }
+        json.endArray()
         json.key("presented")
         json.beginArray()
         for presentation in ledger.history(of: family) {

@@ -5,6 +5,7 @@ internal import SandboxRules
 /// The server's state: everything but connections.
 struct Canopy {
     var ledger: SessionLedger
+    var challenges = SignInChallenges()
     var mint = TokenMint()
     var faults: FaultQueue
     let wire: WireSwitches
@@ -29,7 +30,14 @@ struct Canopy {
     static let people = [
         (email: "ada@example.com", password: "correct horse battery staple"),
         (email: "grace@example.com", password: "nanoseconds"),
+        (email: second.email, password: "frequency hopping"),
     ]
+
+    /// Whom a password is not enough of, and what else passes.
+    static let second = (
+        email: "hedy@example.com", totp: "135790", emailCode: "24681357",
+        recoveryCodes: ["ABCD-EFGH-IJKL-MNOP", "QRST-UVWX-YZ23-4567"]
+    )
 
     init(_ options: Options, port: UInt16) {
         ledger = SessionLedger(rules: options.rules)
@@ -40,7 +48,13 @@ struct Canopy {
         nativeKey = (TokenMint.key(), ledger.addKey(delivery: .body))
         webKey = (TokenMint.key(), ledger.addKey(delivery: .cookie))
         for person in Self.people {
-            _ = ledger.addIdentity(email: person.email, password: person.password)
+            let identity = ledger.addIdentity(email: person.email, password: person.password)
+            guard person.email == Self.second.email else { continue }
+            challenges.require(
+                SecondFactors(
+                    totp: Self.second.totp, emailCode: Self.second.emailCode,
+                    recoveryCodes: Self.second.recoveryCodes),
+                of: identity)
         }
     }
 

@@ -93,7 +93,7 @@ struct Fault {
 /// A fault in the queue: whom it waits for, and how often it happens.
 struct PlannedFault {
     enum Endpoint: String, CaseIterable {
-        case login, refresh, logout, me, sessions
+        case login, refresh, logout, me, sessions, mfa
     }
 
     let endpoint: Endpoint

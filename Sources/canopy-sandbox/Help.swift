@@ -2,8 +2,8 @@ extension Sandbox {
     static let help = """
         Usage: canopy-sandbox [--port N] [OPTION]…
 
-        A Canopy server of your own on 127.0.0.1, over plain HTTP, with two identities, a native
-        and a web key. It keeps nothing: what it prints at its start is good until it ends.
+        A Canopy server of your own on 127.0.0.1, over plain HTTP, with three identities, a
+        native and a web key. It keeps nothing: what it prints at its start is good until it ends.
 
           --port N              listen there; 0, the default, chooses a free port
           --lifetime S          seconds that access tokens live (900)
@@ -24,7 +24,7 @@ extension Sandbox {
                                 html-200 empty-200 non-json no-refresh-token no-expires-in
                                 echo-body huge-body
           before, after         whether the request takes effect first, where that is open
-          on=ENDPOINT           refresh (usual), login, logout, me, sessions
+          on=ENDPOINT           refresh (usual), login, logout, me, sessions, mfa
           count=N               how many requests (1); 0 for every one
           retry-after=S         or retry-after=date:S for an HTTP date S seconds ahead
           delay-ms=N            what slow waits (1000)

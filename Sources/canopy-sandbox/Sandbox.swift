@@ -41,6 +41,12 @@ enum Sandbox {
         for person in Canopy.people {
             text += "identity \(person.email) password \(person.password)\n"
         }
+        let second = Canopy.second
+        text += "second factor \(second.email) totp \(second.totp)\n"
+        text += "second factor \(second.email) email_otp \(second.emailCode)\n"
+        for code in second.recoveryCodes {
+            text += "second factor \(second.email) recovery_code \(code)\n"
+        }
         return text
     }
 

@@ -22,6 +22,9 @@ struct TokenMint {
         }
     }
 
+    /// A number for a new challenge.
+    static func challenge() -> UInt64 { random() }
+
     func id(of text: String) -> RefreshTokenID? { ids[text] }
 
     func text(of id: RefreshTokenID) -> String { texts[id] ?? "" }
