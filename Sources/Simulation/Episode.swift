@@ -38,6 +38,7 @@ package final class Episode {
     /// Whether keyring or home were restored, reset, deleted or copied since the last sign-in.
     var isDisturbed = false
     var wasEverRestored = false
+    private var disturbedAt: Int64 = 0
 
     /// The exchange whose request is in flight.
     var isPresenting: SimulatedProcess?
@@ -135,7 +136,7 @@ package final class Episode {
         isCalm = true
         home.isDiskFull = false
         home.isStateUnreadable = false
-        home.keyring.condition = .working
+        home.keyring.recover(at: time)
         home.keyring.dropsWrites = false
         networkDownUntil = 0
         server.ledger.setActive(server.identity, true)
@@ -299,7 +300,7 @@ package final class Episode {
     private func fire(_ timer: Timer) {
         switch timer.kind {
         case .keyringMended:
-            home.keyring.condition = .working
+            home.keyring.recover(at: time)
             home.keyring.dropsWrites = false
             after(random.time(0, 2000), .keyringNews)
         case .keyringNews: agent?.keyringChanged()
@@ -401,7 +402,8 @@ package final class Episode {
         case .session(let report):
             if case .signIn = process.job {
                 figures.signIns += 1
-                isDisturbed = false
+                // What was done to the home meanwhile may have been done to the new session.
+                if disturbedAt < process.readyAt { isDisturbed = false }
             }
             if report.storeFailure == nil, let session = home.keyring.live,
                 session.header.position != report.header.position, !isDisturbed
@@ -794,6 +796,7 @@ package final class Episode {
             preconditionFailure("\(fault) disturbs no home")
         }
         isDisturbed = true
+        disturbedAt = time
         wasEverRestored = true
         after(random.time(0, 2000), .keyringNews)
     }

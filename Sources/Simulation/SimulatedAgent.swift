@@ -17,7 +17,7 @@ final class SimulatedAgent {
         }
     }
 
-    /// A client that signs in or out.
+    /// A client that signs in or out; its deadline is for its turn to come.
     struct Request {
         let job: SimulatedProcess.Job
         let deadline: Int64
@@ -28,7 +28,6 @@ final class SimulatedAgent {
     private(set) var process: SimulatedProcess?
     private(set) var waiters: [Waiter] = []
     private(set) var requests: [Request] = []
-    private var asker: Request?
     private var isStopping = false
 
     /// How long an exchange may take to get ready, as in canopyd.
@@ -147,9 +146,7 @@ final class SimulatedAgent {
 
     private func proceed() {
         if !requests.isEmpty {
-            let request = requests.removeFirst()
-            asker = request
-            return start(request.job)
+            return start(requests.removeFirst().job)
         }
         switch machine.step(at: episode.now.boot) {
         case .nothing: break
@@ -184,10 +181,6 @@ final class SimulatedAgent {
         } else {
             machine.exchangeDied("killed", at: now, draw: episode.draw())
             if case .paused = machine.phase { noteAttempt() }
-        }
-        if let asker {
-            self.asker = nil
-            episode.answeredOtherwise(asker.deadline)
         }
         if machine.phase == .ended(.signedOut), requests.isEmpty {
             answerWaiters()

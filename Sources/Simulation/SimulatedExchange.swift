@@ -133,7 +133,11 @@ final class SimulatedExchange: ExchangeWorld {
         requireLock("writeItem")
         if let failure = try keyringFailure() {
             // A call that failed in the middle may have done its work.
-            if home.keyring.condition == .working, episode.isOne(in: 2) { write(session) }
+            switch home.keyring.condition {
+            case .working where episode.isOne(in: 2): write(session)
+            case .hanging where episode.isOne(in: 2): home.keyring.writeLater(session)
+            case .working, .locked, .gone, .hanging: break
+            }
             return failure
         }
         if !home.keyring.dropsWrites { write(session) }
@@ -174,7 +178,12 @@ final class SimulatedExchange: ExchangeWorld {
 
     func deleteItem() throws(Killed) -> Failure? {
         requireLock("deleteItem")
-        if let failure = try keyringFailure() { return failure }
+        if let failure = try keyringFailure() {
+            if home.keyring.condition == .hanging, episode.isOne(in: 2) {
+                home.keyring.writeLater(nil)
+            }
+            return failure
+        }
         if let item = home.keyring.live, !episode.isDisturbed {
             var isSigningOut = false
             if case .signOut = process.job { isSigningOut = true }

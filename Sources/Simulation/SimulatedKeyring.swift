@@ -38,6 +38,20 @@ struct SimulatedKeyring {
         if flushAt == nil { flushAt = time + (writesAtOnce ? 30 : 5) * 1_000_000_000 }
     }
 
+    /// A call that nobody waits for any more, done when the keyring answers again.
+    private var belated: StoredSession??
+
+    mutating func writeLater(_ session: StoredSession?) {
+        belated = .some(session)
+    }
+
+    mutating func recover(at time: Int64) {
+        condition = .working
+        guard let belated else { return }
+        self.belated = nil
+        write(belated, at: time)
+    }
+
     mutating func sync() {
         guard writesAtOnce else { return }
         disk = live
@@ -52,11 +66,13 @@ struct SimulatedKeyring {
 
     /// The machine stops in order: all is written.
     mutating func shutDown() {
+        belated = nil
         disk = live
         flushAt = nil
     }
 
     mutating func cutPower(at time: Int64) {
+        belated = nil
         flush(at: time)
         live = disk
         flushAt = nil

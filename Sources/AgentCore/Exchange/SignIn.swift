@@ -78,12 +78,7 @@ package struct SignIn<World: ExchangeWorld> {
         let session = StoredSession(
             header: header, refreshToken: grant.refreshToken, accessToken: grant.accessToken)
         if let failure = try storeWithPatience(session) {
-            // Not stored, not signed in. The old session, if there was one, still counts.
-            try abandon(signIns)
-            if let accessToken = grant.accessToken {
-                _ = try world.signOut(
-                    accessToken.value, naming: grant.refreshToken, at: baseURL)
-            }
+            try giveUp(session, signIns)
             return .failed(failure)
         }
         // A successor of the old sign-in has nothing to wait for any more.
@@ -93,6 +88,25 @@ package struct SignIn<World: ExchangeWorld> {
         // A failure is ignored: the guard accepts a pending id, and the first rotation completes.
         _ = try world.writeSignIns(completed)
         return .session(SessionReport(session, isAmbiguous: false))
+    }
+
+    /// Not stored, not signed in; the old session, if there was one, still counts.
+    ///
+    /// A store that failed may have done its work all the same, and then the old session is
+    /// overwritten. Unless the keyring shows that it has not, the new id stays pending and its
+    /// session alive: whichever of the two is found in the keyring later works.
+    private func giveUp(
+        _ session: StoredSession, _ signIns: KnownSignIns
+    ) throws(World.Interruption) {
+        guard case .found(let item) = try world.readItem(knowing: KnownSignIns(current: id))
+        else { return }
+        if case .session(let stored) = item, stored.header.signIn == id { return }
+        try abandon(signIns)
+        if let accessToken = session.accessToken {
+            // That it may fail to end is ignored: nobody has its token, and it expires.
+            _ = try world.signOut(
+                accessToken.value, naming: session.refreshToken, at: baseURL)
+        }
     }
 
     private func storeWithPatience(
