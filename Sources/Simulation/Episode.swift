@@ -48,7 +48,10 @@ package final class Episode {
     var over: Set<SignInID> = []
     var families: [SignInID: FamilyID] = [:]
     var saidDead: Set<Int> = []
+
+    /// Until when the server asked us to wait, if nothing has happened since that may lose it.
     var toldUntil: Int64 = 0
+    var toldFamily: FamilyID?
     var backup: (session: StoredSession?, signIns: KnownSignIns?)?
 
     private let stepBudget: Int
@@ -166,17 +169,21 @@ package final class Episode {
             if mode == .onDemand { return count(ending: family) }
             return violate("a session is over on the server and canopyd has not noticed")
         }
-        guard case .token = agent.machine.verdict(minimumValidity: nil, at: now) else {
-            if mode == .onDemand, case .resting = agent.machine.phase {
-                figures.survived += 1
-                return
-            }
+        guard isServed(agent) else {
             return violate("the session is alive, the faults are over, and no token is served")
         }
         if mode == .ahead, before?.header.position == session.header.position {
             return violate("the session is alive, the faults are over, and it does not rotate")
         }
         figures.survived += 1
+    }
+
+    /// Whether a client gets a token now.
+    private func isServed(_ agent: SimulatedAgent) -> Bool {
+        let before = figures.tokensServed
+        agent.wantToken(minimumValidity: nil, timeout: 30_000_000_000)
+        advance(to: time + 30_000_000_000)
+        return figures.tokensServed > before
     }
 
     private func judgeEnd(_ reason: SignInReason) {
@@ -209,7 +216,7 @@ package final class Episode {
         agent.wantSignIn()
         advance(to: time + 120_000_000_000)
         guard violation == nil else { return }
-        if case .token = agent.machine.verdict(minimumValidity: nil, at: now) { return }
+        guard violation == nil, !isServed(agent) else { return }
         violate("a sign-in without faults brought no token")
     }
 
@@ -517,11 +524,9 @@ package final class Episode {
             return violate("I3: a copied home presented a token")
         }
         if isOver(signIn), !isDisturbed { violate("a session that is over was presented") }
-        while highest.count <= fate.family.number { highest.append(-1) }
-        if fate.generation < highest[fate.family.number] {
+        if fate.family.number < highest.count, fate.generation < highest[fate.family.number] {
             violate("I3: an older token was presented after a newer one")
         }
-        highest[fate.family.number] = max(highest[fate.family.number], fate.generation)
         if fate.generation > 0, !isDisturbed {
             let stored = home.keyring.writesAtOnce ? home.keyring.disk : home.keyring.live
             if stored.map({ Answers.number($0.refreshToken) }) != token {
@@ -535,7 +540,16 @@ package final class Episode {
                 violate("two rotations came within the floor")
             }
         }
-        if time < toldUntil { violate("the server's Retry-After was not obeyed") }
+        if time < toldUntil, fate.family == toldFamily { violate("the server's Retry-After was not obeyed") }
+    }
+
+    /// A request that carries the token is on its way; whether one was before.
+    func noteSent(_ token: Int) -> Bool {
+        let fate = server.fates[token]
+        while highest.count <= fate.family.number { highest.append(-1) }
+        highest[fate.family.number] = max(highest[fate.family.number], fate.generation)
+        server.note(token) { $0.wasSent = true }
+        return fate.wasSent
     }
 
     /// The server gets a token.

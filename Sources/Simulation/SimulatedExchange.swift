@@ -264,8 +264,7 @@ final class SimulatedExchange: ExchangeWorld {
         let fault = episode.answerFault()
         episode.isPresenting = process
         defer { episode.isPresenting = nil }
-        let wasSent = episode.server.fates[token].wasSent
-        episode.server.note(token) { $0.wasSent = true }
+        let wasSent = episode.noteSent(token)
         return try transmit(token, fault, isRepetition: wasSent)
     }
 

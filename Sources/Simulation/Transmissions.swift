@@ -56,8 +56,9 @@ extension Episode {
         case 1: retryAfter = Answers.httpDate(SimulatedServer.now(time) + .seconds(seconds))
         default: retryAfter = String(seconds)
         }
-        if status == 429, token != nil, retryAfter != nil, home.isUsable, agent != nil {
+        if status == 429, let token, retryAfter != nil, home.isUsable, agent != nil {
             // A date is in whole seconds, as is the server's own.
+            toldFamily = server.fates[token].family
             toldUntil = time + (min(seconds, 900) - 1) * 1_000_000_000
         }
         return plainAnswer(status, Answers.envelope(status), retryAfter: retryAfter)
