@@ -40,6 +40,9 @@ package final class Episode {
     var wasEverRestored = false
     private var disturbedAt: Int64 = 0
 
+    /// When something last went wrong, or was mended.
+    var lastTrouble: Int64 = 0
+
     /// The exchange whose request is in flight.
     var isPresenting: SimulatedProcess?
 
@@ -80,6 +83,7 @@ package final class Episode {
             case keyringLossNews(Failure)
             case stateMended
             case identityMended
+            case networkNews
             case clockMended
             case agentStarts
             case poweringOff(since: Int64)
@@ -306,6 +310,13 @@ package final class Episode {
 
     private func fire(_ timer: Timer) {
         switch timer.kind {
+        case .agentStarts, .keyringMended, .keyringNews, .keyringLossNews, .stateMended,
+            .identityMended, .clockMended, .poweringOff, .networkNews:
+            lastTrouble = time
+        case .delivery:
+            break
+        }
+        switch timer.kind {
         case .keyringMended:
             home.keyring.recover(at: time)
             home.keyring.dropsWrites = false
@@ -315,6 +326,7 @@ package final class Episode {
         case .stateMended:
             home.isDiskFull = false
             home.isStateUnreadable = false
+        case .networkNews: agent?.surroundingsChanged()
         case .identityMended: server.ledger.setActive(server.identity, true)
         case .clockMended: wallOffset = 0
         case .agentStarts: startAgent()
@@ -557,7 +569,10 @@ package final class Episode {
         let outcome = server.refresh(token, isLate: isLate, at: time)
         log("the server, of token \(token)\(isLate ? " (late)" : ""): \(outcome)")
         switch outcome {
-        case .rotated, .harmlessRetry: break
+        case .rotated:
+            let time = time
+            server.note(token) { $0.firstAnsweredAt = time }
+        case .harmlessRetry: break
         case .familyRevoked:
             isLate ? lose(.lateRequestAfterGrace) : lose(classify(token))
         case .identityRevoked:
@@ -584,7 +599,7 @@ package final class Episode {
         let fate = server.fates[token]
         if fate.wasReplacedLate { return .lateRequestReplacedSuccessor }
         switch fate.successor {
-        case .none: return .successorNeverReceived
+        case .none: return couldAskInTime(fate) ? nil : .successorNeverReceived
         case .received: return .killedBeforeSlot
         case .inSlot: return fate.lostItsSlot ? .slotLostUnstored : nil
         case .stored:
@@ -593,6 +608,18 @@ package final class Episode {
         case .durable: return wasEverRestored ? .restored : nil
         }
     }
+
+    /// Whether a lost answer could have been asked for again within the server's grace: it was known
+    /// to be lost, nothing else went wrong, and there was more than time enough.
+    private func couldAskInTime(_ fate: SimulatedServer.TokenFate) -> Bool {
+        let ready = max(fate.knownLostAt, lastTrouble, networkDownUntil)
+        let graceEnds = fate.firstAnsweredAt + server.ledger.rules.grace.nanoseconds
+        return ready + Episode.retryPatience < graceEnds
+    }
+
+    /// How soon after a failure the same bytes are asked for again, with all that an exchange does
+    /// before: a start of canopyd's, the last of the quick retries, slow answers.
+    private static let retryPatience: Int64 = 8_000_000_000
 
     func noteSuccessor(_ session: StoredSession, _ progress: SimulatedServer.TokenFate.Progress) {
         let token = Answers.number(session.refreshToken)
@@ -628,6 +655,7 @@ package final class Episode {
     func isFault(_ fault: Fault, in count: Int) -> Bool {
         guard !isCalm, random.isOne(in: count) else { return false }
         figures.faults[fault.rawValue] += 1
+        lastTrouble = time
         if fault == .keyringCallFailed { toldUntil = 0 }
         return true
     }
@@ -638,6 +666,7 @@ package final class Episode {
     func answerFault() -> Fault? {
         guard !isCalm, random.isOne(in: rates.request), !rates.answers.isEmpty else { return nil }
         let fault = rates.answers[random.below(rates.answers.count)]
+        lastTrouble = time
         figures.faults[fault.rawValue] += 1
         log("fault: \(fault)")
         return fault
@@ -649,6 +678,7 @@ package final class Episode {
         figures.faults[fault.rawValue] += 1
         log("fault: \(fault)")
         isStale = true
+        lastTrouble = time
         toldUntil = 0
         switch fault {
         case .exchangeKilled: killExchange()
@@ -662,7 +692,9 @@ package final class Episode {
             after(1_000_000_000, .poweringOff(since: time))
         case .powerCut: cutPower()
         case .clockStepped: stepClock()
-        case .networkDown: networkDownUntil = time + random.time(1000, 400_000)
+        case .networkDown:
+            networkDownUntil = time + random.time(1000, 400_000)
+            after(networkDownUntil - time + random.time(0, 500), .networkNews)
         case .sessionRevoked: revoke()
         case .identityInactive:
             server.ledger.setActive(server.identity, false)
@@ -749,7 +781,9 @@ package final class Episode {
         timers.removeAll {
             switch $0.kind {
             case .agentStarts, .poweringOff, .keyringNews, .keyringLossNews: true
-            case .keyringMended, .stateMended, .identityMended, .clockMended, .delivery: false
+            case .keyringMended, .stateMended, .identityMended, .networkNews, .clockMended,
+                .delivery:
+                false
             }
         }
         after(random.time(5000, random.isOne(in: 3) ? 7_000_000 : 90_000), .agentStarts)

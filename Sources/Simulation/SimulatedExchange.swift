@@ -263,7 +263,11 @@ final class SimulatedExchange: ExchangeWorld {
         }
         let fault = episode.answerFault()
         episode.isPresenting = process
-        defer { episode.isPresenting = nil }
+        defer {
+            episode.isPresenting = nil
+            let time = episode.time
+            episode.server.note(token) { $0.knownLostAt = time }
+        }
         let wasSent = episode.noteSent(token)
         return try transmit(token, fault, isRepetition: wasSent)
     }

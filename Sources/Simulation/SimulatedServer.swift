@@ -23,6 +23,10 @@ struct SimulatedServer {
         var successor = Progress.none
         /// Whether a request that nobody waited for had the server replace it.
         var wasReplacedLate = false
+        /// When the server retired it.
+        var firstAnsweredAt: Int64 = 0
+        /// When the latest request that carried it was known to have brought nothing.
+        var knownLostAt: Int64 = 0
         /// When an exchange received it.
         var receivedAt: Int64 = 0
         /// Before this it must not be presented: the hold, and KWallet's.
