@@ -310,9 +310,12 @@ package final class Episode {
 
     private func fire(_ timer: Timer) {
         switch timer.kind {
-        case .agentStarts, .keyringMended, .keyringNews, .keyringLossNews, .stateMended,
-            .identityMended, .clockMended, .poweringOff, .networkNews:
+        case .agentStarts, .keyringMended, .keyringNews, .keyringLossNews, .identityMended,
+            .clockMended, .poweringOff, .networkNews:
             lastTrouble = time
+        case .stateMended:
+            // Nothing tells of it: the back-off has to end.
+            lastTrouble = time + RotationTiming.keyringBackOffCeiling.nanoseconds
         case .delivery:
             break
         }
@@ -560,7 +563,11 @@ package final class Episode {
         let fate = server.fates[token]
         while highest.count <= fate.family.number { highest.append(-1) }
         highest[fate.family.number] = max(highest[fate.family.number], fate.generation)
-        server.note(token) { $0.wasSent = true }
+        let time = time
+        server.note(token) {
+            $0.wasSent = true
+            $0.lastSentAt = time
+        }
         return fate.wasSent
     }
 
@@ -612,8 +619,9 @@ package final class Episode {
     /// Whether a lost answer could have been asked for again within the server's grace: it was known
     /// to be lost, nothing else went wrong, and there was more than time enough.
     private func couldAskInTime(_ fate: SimulatedServer.TokenFate) -> Bool {
-        let ready = max(fate.knownLostAt, lastTrouble, networkDownUntil)
         let graceEnds = fate.firstAnsweredAt + server.ledger.rules.grace.nanoseconds
+        guard fate.lastSentAt > graceEnds else { return false }  // It was slow on its way.
+        let ready = max(fate.knownLostAt, lastTrouble, networkDownUntil)
         return ready + Episode.retryPatience < graceEnds
     }
 
@@ -655,7 +663,7 @@ package final class Episode {
     func isFault(_ fault: Fault, in count: Int) -> Bool {
         guard !isCalm, random.isOne(in: count) else { return false }
         figures.faults[fault.rawValue] += 1
-        lastTrouble = time
+        lastTrouble = time + RotationTiming.keyringBackOffCeiling.nanoseconds
         if fault == .keyringCallFailed { toldUntil = 0 }
         return true
     }
@@ -736,6 +744,7 @@ package final class Episode {
         // The boot clock goes on, and nothing else does.
         time += random.time(1000, random.isOne(in: 3) ? 40_000_000 : 900_000)
         lastResume = time
+        lastTrouble = time
         after(random.time(0, 500), .keyringNews)
         agent?.surroundingsChanged()
     }

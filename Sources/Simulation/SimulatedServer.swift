@@ -25,6 +25,8 @@ struct SimulatedServer {
         var wasReplacedLate = false
         /// When the server retired it.
         var firstAnsweredAt: Int64 = 0
+        /// When a request that carried it last left.
+        var lastSentAt: Int64 = 0
         /// When the latest request that carried it was known to have brought nothing.
         var knownLostAt: Int64 = 0
         /// When an exchange received it.
