@@ -312,10 +312,10 @@ package final class Episode {
         switch timer.kind {
         case .agentStarts, .keyringMended, .keyringNews, .keyringLossNews, .identityMended,
             .clockMended, .poweringOff, .networkNews:
-            lastTrouble = time
+            lastTrouble = max(lastTrouble, time)
         case .stateMended:
             // Nothing tells of it: the back-off has to end.
-            lastTrouble = time + RotationTiming.keyringBackOffCeiling.nanoseconds
+            lastTrouble = max(lastTrouble, time + RotationTiming.keyringBackOffCeiling.nanoseconds)
         case .delivery:
             break
         }
@@ -663,7 +663,7 @@ package final class Episode {
     func isFault(_ fault: Fault, in count: Int) -> Bool {
         guard !isCalm, random.isOne(in: count) else { return false }
         figures.faults[fault.rawValue] += 1
-        lastTrouble = time + RotationTiming.keyringBackOffCeiling.nanoseconds
+        lastTrouble = max(lastTrouble, time + RotationTiming.keyringBackOffCeiling.nanoseconds)
         if fault == .keyringCallFailed { toldUntil = 0 }
         return true
     }
@@ -674,7 +674,7 @@ package final class Episode {
     func answerFault() -> Fault? {
         guard !isCalm, random.isOne(in: rates.request), !rates.answers.isEmpty else { return nil }
         let fault = rates.answers[random.below(rates.answers.count)]
-        lastTrouble = time
+        lastTrouble = max(lastTrouble, time)
         figures.faults[fault.rawValue] += 1
         log("fault: \(fault)")
         return fault
@@ -686,7 +686,7 @@ package final class Episode {
         figures.faults[fault.rawValue] += 1
         log("fault: \(fault)")
         isStale = true
-        lastTrouble = time
+        lastTrouble = max(lastTrouble, time)
         toldUntil = 0
         switch fault {
         case .exchangeKilled: killExchange()
@@ -744,7 +744,7 @@ package final class Episode {
         // The boot clock goes on, and nothing else does.
         time += random.time(1000, random.isOne(in: 3) ? 40_000_000 : 900_000)
         lastResume = time
-        lastTrouble = time
+        lastTrouble = max(lastTrouble, time)
         after(random.time(0, 500), .keyringNews)
         agent?.surroundingsChanged()
     }

@@ -51,7 +51,7 @@ extension Episode {
     func waitAnswer(_ status: Int, of token: Int?) -> Transmission {
         let seconds = Int64(random.below(random.isOne(in: 4) ? 3000 : 60))
         let retryAfter: String?
-        lastTrouble = time + max(60, seconds * 2) * 1_000_000_000
+        lastTrouble = max(lastTrouble, time + max(60, seconds * 2) * 1_000_000_000)
         switch random.below(5) {
         case 0 where status == 429: retryAfter = nil
         case 1: retryAfter = Answers.httpDate(SimulatedServer.now(time) + .seconds(seconds))
