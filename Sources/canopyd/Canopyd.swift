@@ -207,7 +207,7 @@ enum Canopyd {
                     "The configuration is bad, and what was in force stays so", ("line", error))
             }
         }
-        Notifier.ready("Serving")
+        Notifier.ready(summary(of: agent.views(at: .now)))
     }
 
     /// A sentence about all profiles, for `systemctl status`.

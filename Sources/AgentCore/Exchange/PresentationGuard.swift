@@ -69,7 +69,8 @@ package enum PresentationGuard {
 
         let ambiguous = mark == item.generation
         guard evidence.mayPresent else { return .adopt(ambiguous: ambiguous) }
-        if let known = evidence.known, known.signIn != item.signIn || known.number < item.generation,
+        if let known = evidence.known,
+            known.signIn != item.signIn || known.number < item.generation,
             item.access?.canServe(at: evidence.now, boot: evidence.boot) == true
         {
             return .adopt(ambiguous: ambiguous)
@@ -116,8 +117,9 @@ package enum PresentationGuard {
         return max(copy, durable ?? copy)
     }
 
-    /// The floor counts from the last rotation; a sign-in is none. The same bytes again are no new
-    /// rotation either, and must not miss the server's grace.
+    /// The floor counts from the last rotation; a sign-in is none.
+    ///
+    /// The same bytes again are no new rotation either, and must not miss the server's grace.
     private static func floorRemaining(_ item: SessionHeader, _ evidence: Evidence) -> TimeSpan {
         guard let last = item.lastRotation, let lifetime = item.access?.lifetime else {
             return .zero

@@ -71,7 +71,9 @@ package struct TimeSpan: Comparable, Hashable, Sendable {
     package static let zero = TimeSpan(nanoseconds: 0)
 
     package static func seconds(_ seconds: Int64) -> TimeSpan {
-        TimeSpan(milliseconds: seconds.multipliedReportingOverflow(by: 1000).overflow ? .max : seconds * 1000)
+        TimeSpan(
+            milliseconds: seconds.multipliedReportingOverflow(by: 1000).overflow
+                ? .max : seconds * 1000)
     }
 
     package static func milliseconds(_ milliseconds: Int64) -> TimeSpan {
