@@ -180,7 +180,7 @@ extension Canopy {
     // MARK: Refreshing
 
     /// The token in the body, else the one in the cookie.
-    private func presentedToken(_ request: HTTPRequest) -> String? {
+    func presentedToken(_ request: HTTPRequest) -> String? {
         let inBody = request.body.withUnsafeBytes { bytes in
             try? JSONReader.parse(bytes)["refresh_token"]?.string
         }

@@ -8,6 +8,8 @@ internal import SandboxRules
 @main
 enum Sandbox {
     static func main() {
+        // Whoever reads the greeting may leave after it.
+        signal(SIGPIPE, SIG_IGN)
         let options: Options
         do throws(Options.Unusable) {
             switch try Options.parse() {
@@ -38,7 +40,7 @@ enum Sandbox {
         var text = "listening \(canopy.issuer)\n"
         text += "native key \(canopy.nativeKey.text)\n"
         text += "web key \(canopy.webKey.text)\n"
-        for person in Canopy.people {
+        for person in canopy.people {
             text += "identity \(person.email) password \(person.password)\n"
         }
         let second = Canopy.second

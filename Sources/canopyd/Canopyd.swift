@@ -170,18 +170,18 @@ enum Canopyd {
         agent.start(at: .now)
         Notifier.ready("Serving")
         Journal.info("Serving", ("version", Version.text))
-        try loop.run {
+        try loop.run { isDue in
             connections.serveReady()
-            let now = Moment.now
-            if let wakeUp = connections.wakeUp, wakeUp <= now.boot {
+            if isDue {
+                let now = Moment.now
                 connections.wake(at: now.boot)
+                if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
             }
-            if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
             let wakeUp = earlier(connections.wakeUp, agent.nextWakeUp)
             guard let began = stopping else { return (wakeUp, connections.hasWork) }
             // Answers that are on their way get a moment to arrive.
             let end = began + .seconds(Int64(Limits.stopSeconds))
-            if agent.isIdle, !connections.isSending || end <= now.boot { loop.stop() }
+            if agent.isIdle, !connections.isSending || end <= .now { loop.stop() }
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}

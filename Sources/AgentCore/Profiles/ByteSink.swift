@@ -27,7 +27,7 @@ extension ByteSink where Self: ~Copyable {
 
 extension [UInt8]: ByteSink {
     package mutating func append(contentsOf bytes: UnsafeRawBufferPointer) {
-        append(contentsOf: bytes[...])
+        append(contentsOf: bytes.bindMemory(to: UInt8.self))
     }
 }
 
