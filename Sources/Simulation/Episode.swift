@@ -40,6 +40,9 @@ package final class Episode {
     var wasEverRestored = false
     private var disturbedAt: Int64 = 0
 
+    /// Whether the last sign-in ended after its canopyd.
+    private var wasSignedInAlone = false
+
     /// When something last went wrong, or was mended.
     var lastTrouble: Int64 = 0
 
@@ -146,6 +149,7 @@ package final class Episode {
         home.keyring.recover(at: time)
         home.keyring.dropsWrites = false
         networkDownUntil = 0
+        lastTrouble = max(lastTrouble, time)
         server.ledger.setActive(server.identity, true)
         advance(to: time + 7200_000_000_000)
         agent?.keyringChanged()
@@ -155,13 +159,17 @@ package final class Episode {
         guard violation == nil else { return }
         guard let agent else { return violate("canopyd did not come back") }
         judge(agent, before)
-        if violation == nil, case .ended = agent.machine.phase { signInAgain(agent) }
+        guard violation == nil, let agent = self.agent else { return }
+        if case .ended = agent.machine.phase { signInAgain(agent) }
     }
 
     private func judge(_ agent: SimulatedAgent, _ before: StoredSession?) {
         let identity = server.identity
         if server.ledger.identityRevocations(of: identity) != figures.incidents {
             violate("an identity-wide revocation was not counted")
+        }
+        if case .ended(.signedOut) = agent.machine.phase, wasSignedInAlone {
+            return judgeRestart()
         }
         if case .ended(let reason) = agent.machine.phase { return judgeEnd(reason) }
         guard let session = home.keyring.live else {
@@ -180,6 +188,16 @@ package final class Episode {
             return violate("the session is alive, the faults are over, and it does not rotate")
         }
         figures.survived += 1
+    }
+
+    /// A sign-in whose canopyd was killed ends after the next one has looked: a further start finds
+    /// its session.
+    private func judgeRestart() {
+        wasSignedInAlone = false
+        killAgent()
+        advance(to: time + 60_000_000_000)
+        guard violation == nil, let agent else { return }
+        judge(agent, nil)
     }
 
     /// Whether a client gets a token now.
@@ -424,6 +442,7 @@ package final class Episode {
         case .session(let report):
             if case .signIn = process.job {
                 figures.signIns += 1
+                wasSignedInAlone = process.agent == nil
                 // What was done to the home meanwhile may have been done to the new session.
                 if disturbedAt < process.readyAt { isDisturbed = false }
             }
@@ -765,6 +784,9 @@ package final class Episode {
             if home.keyring.live?.refreshToken != live.refreshToken {
                 let parent = server.fates[Answers.number(live.refreshToken)].parent
                 server.note(parent) { $0.lostByPowerCut = true }
+                if let older = home.keyring.live {
+                    server.note(Answers.number(older.refreshToken)) { $0.lostByPowerCut = true }
+                }
             }
         } else {
             home.keyring.cutPower(at: time)
