@@ -784,6 +784,13 @@ package final class Episode {
             if home.keyring.live?.refreshToken != live.refreshToken {
                 let parent = server.fates[Answers.number(live.refreshToken)].parent
                 server.note(parent) { $0.lostByPowerCut = true }
+                if !home.keyring.writesAtOnce,
+                    home.keyring.live?.header.signIn != live.header.signIn
+                {
+                    // KWallet had not written the new sign-in: as if the keyring had been reset.
+                    isDisturbed = true
+                    figures.losses[Loss.powerCutBeforeSync.rawValue] += 1
+                }
                 if let older = home.keyring.live {
                     server.note(Answers.number(older.refreshToken)) { $0.lostByPowerCut = true }
                 }

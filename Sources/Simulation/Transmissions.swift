@@ -96,6 +96,7 @@ extension Episode {
             saidDead.insert(server.fates[token].family.number)
             return (envelopeAnswer(401), nil)
         case .refused(.identityInactive):
+            lastTrouble = max(lastTrouble, time + RotationTiming.refusedRetry.nanoseconds)
             return (envelopeAnswer(403), nil)
         }
     }
