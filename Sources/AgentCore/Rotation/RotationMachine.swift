@@ -463,8 +463,8 @@ package struct RotationMachine: Sendable {
     private func earliestRotation(at now: Moment) -> BootTime {
         guard let session else { return now.boot }
         var wait = session.notBefore?.remaining(at: now, boot: boot) ?? .zero
-        if let last = session.lastRotation, let lifetime = session.access?.lifetime {
-            let floor = RotationTiming.floor(lifetime: lifetime)
+        if let last = session.lastRotation {
+            let floor = RotationTiming.floor(lifetime: session.access?.lifetime)
             wait = max(wait, floor - last.age(at: now, boot: boot))
         }
         return now.boot + wait
