@@ -62,7 +62,7 @@ struct StampTests {
         #expect(WallTime(milliseconds: -1000).seconds == -1)
         #expect(WallTime(milliseconds: 1999).seconds == 1)
         #expect(TimeSpan(nanoseconds: -1).wholeSeconds == -1)
-        #expect(TimeSpan.seconds(.max) > .seconds(1 << 32))
+        #expect(TimeSpan.seconds(.max) > .seconds(1 << 30))
         #expect(TimeSpan.seconds(.min) < .zero)
     }
 }
