@@ -70,7 +70,8 @@ struct MachineWalk {
         case .nothing:
             guard chance(10) else { return }
             let others: [JobKind] = [.signIn, .signOut, .identity, .sessions, .revokeSession]
-            machine.exchangeBegan(others.randomElement(using: &generator) ?? .identity, at: now.boot)
+            machine.exchangeBegan(
+                others.randomElement(using: &generator) ?? .identity, at: now.boot)
         case .load:
             machine.exchangeBegan(.load, at: now.boot)
         case .rotate(let mayPresent):
@@ -109,7 +110,8 @@ struct MachineWalk {
 
     private mutating func randomReport() -> SessionReport {
         if chance(80) { generation += 1 }
-        let lifetime = [2.0, 60, 900, 86_400].randomElement(using: &generator) ?? 900
+        let lifetimes: [Double] = [2, 60, 900, 86_400]
+        let lifetime = lifetimes.randomElement(using: &generator) ?? 900
         let boot = chance(90) ? Example.boot : Example.otherBoot
         let age = chance(80) ? 0 : Double.random(in: 0...2000, using: &generator)
         let sent = Stamp(Example.moment(seconds - age, wallStep: wallStep), boot: boot)
@@ -126,8 +128,9 @@ struct MachineWalk {
 
     private mutating func randomOutcome() -> ExchangeOutcome {
         switch Int.random(in: 0..<20, using: &generator) {
-        case 0: return .tooEarly(
-            randomReport(), Example.span(Double.random(in: 0.001...900, using: &generator)))
+        case 0:
+            return .tooEarly(
+                randomReport(), Example.span(Double.random(in: 0.001...900, using: &generator)))
         case 1..<6: return .failed(randomFailure())
         case 6:
             let reason = SignInReason.allCases.randomElement(using: &generator) ?? .signedOut
@@ -140,7 +143,8 @@ struct MachineWalk {
     }
 
     private mutating func ask() {
-        let validity = chance(50) ? nil : Example.span(Double.random(in: 0...1000, using: &generator))
+        let validity =
+            chance(50) ? nil : Example.span(Double.random(in: 0...1000, using: &generator))
         let isDeadline = chance(20)
         let verdict =
             isDeadline
@@ -183,6 +187,8 @@ struct MachineWalk {
             faults.append("has something to do and sleeps")
         }
         if isExchanging, step != .nothing { faults.append("a second exchange") }
-        if case .ended = machine.phase, machine.access != nil { faults.append("kept after the end") }
+        if case .ended = machine.phase, machine.access != nil {
+            faults.append("kept after the end")
+        }
     }
 }

@@ -60,7 +60,9 @@ struct RefreshMeaningTests {
         #expect(classed(Example.answer(status, Self.envelope(status))) == expected)
     }
 
-    @Test("Every status with a page, a cut body, nothing, or another's envelope", arguments: 200..<600)
+    @Test(
+        "Every status with a page, a cut body, nothing, or another's envelope", arguments: 200..<600
+    )
     func notCanopy(_ status: Int) {
         let expected: Class =
             switch status {
@@ -80,13 +82,18 @@ struct RefreshMeaningTests {
         }
     }
 
-    @Test("Every 2xx with a refresh token is a rotation, whatever else is wrong", arguments: 200..<300)
+    @Test(
+        "Every 2xx with a refresh token is a rotation, whatever else is wrong", arguments: 200..<300
+    )
     func rotated(_ status: Int) {
         for (body, access) in [
             (#"{"refresh_token":"r","access_token":"a","expires_in":900}"#, "a" as String?),
             (#"{"data":{"refresh_token":"r","access_token":"a","expires_in":900}}"#, "a"),
             (#"{"data":{"access_token":"a","expires_in":900},"refresh_token":"r"}"#, "a"),
-            (#"{"data":{"access_token":"a","expires_in":900,"refresh_token":null},"refresh_token":"r"}"#, "a"),
+            (
+                #"{"data":{"access_token":"a","expires_in":900,"refresh_token":null},"refresh_token":"r"}"#,
+                "a"
+            ),
             (#"{"data":null,"refresh_token":"r"}"#, nil),
             (#"{"data":[],"refresh_token":"r"}"#, nil),
             (#"{"refresh_token":"r"}"#, nil),
@@ -145,7 +152,8 @@ struct RefreshMeaningTests {
         }
     }
 
-    @Test("A status outside of HTTP's range is ambiguous", arguments: [0, 1, 100, 199, 600, 999, -1])
+    @Test(
+        "A status outside of HTTP's range is ambiguous", arguments: [0, 1, 100, 199, 600, 999, -1])
     func strangeStatus(_ status: Int) {
         #expect(
             classed(Example.answer(status, Self.envelope(status))) == .ambiguous(.serverError))

@@ -286,7 +286,8 @@ struct RotationMachineTests {
             for attempt in 0..<12 {
                 let now = Double(1000 + attempt * 1000)
                 Self.fail(&machine, kind, at: now, draw: 0.99)
-                waits.append(((machine.wakeUp ?? .distantFuture) - Example.moment(now).boot).seconds)
+                waits.append(
+                    ((machine.wakeUp ?? .distantFuture) - Example.moment(now).boot).seconds)
             }
             #expect(waits == waits.sorted() && waits[0] < 3)
             #expect(waits[11] > ceiling * 0.95 && waits[11] <= ceiling)
@@ -519,7 +520,8 @@ struct RotationMachineTests {
 
     // MARK: Walks
 
-    @Test("Whatever comes in whatever order: nothing expired, no spinning, nobody waits for ever",
+    @Test(
+        "Whatever comes in whatever order: nothing expired, no spinning, nobody waits for ever",
         arguments: [UInt64(1), 2, 3, 4, 5, 6, 7, 8])
     func walk(_ seed: UInt64) {
         var walk = MachineWalk(seed: seed)

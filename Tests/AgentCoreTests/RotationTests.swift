@@ -132,7 +132,8 @@ struct RotationTests {
         }
     }
 
-    @Test("After an ambiguous attempt the successor is held, in slot and item, and so in the report")
+    @Test(
+        "After an ambiguous attempt the successor is held, in slot and item, and so in the report")
     func hold() throws {
         let world = ScriptedWorld(Example.session(3))
         world.answers = [.lost("reset")]

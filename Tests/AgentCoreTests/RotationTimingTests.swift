@@ -9,7 +9,8 @@ struct RotationTimingTests {
     func rotationPoint(_ draw: Double) {
         for lifetime in [1.0, 60, 900, 86_400] {
             let point = RotationTiming.rotationPoint(lifetime: Example.span(lifetime), draw: draw)
-            #expect(point >= Example.span(lifetime * 0.75) && point <= Example.span(lifetime * 0.85))
+            #expect(
+                point >= Example.span(lifetime * 0.75) && point <= Example.span(lifetime * 0.85))
         }
         #expect(RotationTiming.rotationPoint(lifetime: .seconds(100), draw: 0.5) == .seconds(80))
     }
@@ -33,8 +34,9 @@ struct RotationTimingTests {
         }
         for last in [0, 0.5, 1, 10, 99, 300, 1e6] {
             for draw in Self.draws {
-                for ceiling in [RotationTiming.backOffCeiling, RotationTiming.keyringBackOffCeiling]
-                {
+                for ceiling in [
+                    RotationTiming.backOffCeiling, RotationTiming.keyringBackOffCeiling,
+                ] {
                     let wait = RotationTiming.backOff(
                         after: Example.span(last), draw: draw, ceiling: ceiling)
                     #expect(wait >= .seconds(1) && wait <= ceiling)

@@ -52,7 +52,10 @@ struct StampTests {
             let span = TimeSpan(nanoseconds: milliseconds)
             #expect(span.wholeSeconds <= milliseconds / 1_000_000_000)
             let life = AccessTokenLife(
-                lifetime: span, sent: Stamp(Moment(boot: BootTime(nanoseconds: milliseconds), wall: wall), boot: Example.boot),
+                lifetime: span,
+                sent: Stamp(
+                    Moment(boot: BootTime(nanoseconds: milliseconds), wall: wall),
+                    boot: Example.boot),
                 expiry: wall, serverClockOffset: span)
             _ = life.expiresAt
             _ = life.remaining(at: Example.moment(), boot: Example.boot)

@@ -16,9 +16,8 @@ struct StoredFormatTests {
 
     private func malformed(_ text: String) -> StoredSession.Unreadable? {
         do throws(StoredSession.Unreadable) {
-            var text = text
-            _ = try text.withUTF8 { bytes throws(StoredSession.Unreadable) in
-                try StoredSession(decoding: UnsafeRawBufferPointer(bytes), in: .ordinary)
+            _ = try Example.secret(text).withBytes { bytes throws(StoredSession.Unreadable) in
+                try StoredSession(decoding: bytes, in: .ordinary)
             }
             return nil
         } catch {
@@ -213,7 +212,8 @@ struct StoredFormatTests {
             _ = withExactCopy(of: session) { bytes in
                 Result { try StoredSession(decoding: bytes, in: .ordinary) }
             }
-            _ = read(generator.mutated(session.withUnsafeBytes { SlotFormat.header(for: $0) } + session))
+            _ = read(
+                generator.mutated(session.withUnsafeBytes { SlotFormat.header(for: $0) } + session))
             let message = generator.mutated(messages.randomElement(using: &generator) ?? [])
             withExactCopy(of: message) { bytes in
                 _ = Job(decoding: bytes, in: .ordinary)
@@ -252,7 +252,8 @@ struct KnownSignInsTests {
         account: Example.header().account)
 
     private func decoded(_ bytes: [UInt8]) throws(KnownSignIns.Unreadable) -> KnownSignIns {
-        try bytes.withUnsafeBytes { bytes throws(KnownSignIns.Unreadable) in
+        let copy = bytes.withUnsafeBytes { Secret(copying: $0, in: .ordinary) }
+        return try copy.withBytes { bytes throws(KnownSignIns.Unreadable) in
             try KnownSignIns(decoding: bytes)
         }
     }
@@ -364,8 +365,9 @@ struct KnownSignInsTests {
     func ids() {
         let id = SignInID(high: 0, low: .max)
         #expect(id.text == "0000000000000000ffffffffffffffff" && SignInID(id.text) == id)
-        for text in ["", "f", id.text + "0", id.text.uppercased(), String(id.text.dropLast()) + "g"]
-        {
+        for text in [
+            "", "f", id.text + "0", id.text.uppercased(), String(id.text.dropLast()) + "g",
+        ] {
             #expect(SignInID(text) == nil)
         }
     }

@@ -69,7 +69,8 @@ package enum PresentationGuard {
 
         let ambiguous = mark == item.generation
         guard evidence.mayPresent else { return .adopt(ambiguous: ambiguous) }
-        if let known = evidence.known, known.signIn != item.signIn || known.number < item.generation,
+        if let known = evidence.known,
+            known.signIn != item.signIn || known.number < item.generation,
             item.access?.canServe(at: evidence.now, boot: evidence.boot) == true
         {
             return .adopt(ambiguous: ambiguous)

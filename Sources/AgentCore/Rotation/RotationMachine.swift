@@ -111,7 +111,8 @@ package struct RotationMachine: Sendable {
         case .paused(let pause):
             guard pause.until <= now else { return .nothing }
             // Without a session there is nothing to rotate: what failed was reading.
-            return session == nil ? .load : .rotate(mayPresent: isRotationDue(after: pause, at: now))
+            return session == nil
+                ? .load : .rotate(mayPresent: isRotationDue(after: pause, at: now))
         case .exchanging, .ended:
             return .nothing
         }
