@@ -1,21 +1,31 @@
 /// Every limit: its name, its value, its reason, and who enforces it.
 package enum Limits {
-    /// Bytes of a profile name. INTERFACE: 64. Enforced by `ProfileName`.
+    /// Bytes of a profile name.
+    ///
+    /// INTERFACE: 64. Enforced by `ProfileName`.
     package static let profileNameBytes = 64
 
     /// Bytes of a Unix socket's path without its final NUL: `sizeof sun_path` is 108 on Linux.
+    ///
     /// Enforced by `SocketAddress`.
     package static let socketPathBytes = 107
 
-    /// Bytes of an access or a refresh token. Real ones have 1 to 4 KiB; above 1 MiB systemd
-    /// refuses a credential, and nothing sane sends one. Enforced by `CanopyAnswer`.
+    /// Bytes of an access or a refresh token.
+    ///
+    /// Real ones have 1 to 4 KiB; above 1 MiB systemd refuses a credential, and nothing sane sends
+    /// one. Enforced by `CanopyAnswer`.
     package static let tokenBytes = 1 << 20
 
-    /// Bytes of an answer's body that are read. A token of the largest size and its envelope
-    /// fit. Enforced by `CanopyClient`, which stops reading.
+    /// Bytes of an answer's body that are read.
+    ///
+    /// A token of the largest size and its envelope fit. Enforced by `CanopyClient`, which stops
+    /// reading.
     package static let answerBodyBytes = (1 << 20) + (1 << 16)
 
-    /// Bytes of a request's head, target line included. nginx and Node allow 8 to 16 KiB.
+    /// Bytes of a request's head, target line included.
+    ///
+    /// nginx and Node allow 8 to 16 KiB.
+    ///
     /// Enforced by `RequestHead`.
     package static let requestHeadBytes = 16 << 10
 
@@ -30,8 +40,9 @@ package enum Limits {
     /// somebody who sends no request. Enforced by `RequestHead`.
     package static let requestEmptyLines = 4
 
-    /// Bytes of a request's body: the largest is a sign-in, a few hundred bytes. Enforced by
-    /// `RequestHead`, before a byte of the body is read.
+    /// Bytes of a request's body: the largest is a sign-in, a few hundred bytes.
+    ///
+    /// Enforced by `RequestHead`, before a byte of the body is read.
     package static let requestBodyBytes = 64 << 10
 
     /// Nesting of JSON.
@@ -44,8 +55,9 @@ package enum Limits {
     /// Whoever reads from outside has a far lower limit of its own. Enforced by `JSONReader`.
     package static let jsonBytes = Int(Int32.max)
 
-    /// Connections of one user at a time, unless configured. INTERFACE: 16384. Enforced by
-    /// `Listener`.
+    /// Connections of one user at a time, unless configured.
+    ///
+    /// INTERFACE: 16384. Enforced by `Listener`.
     package static let connections = 16_384
 
     /// Connections of one user at a time at most.
@@ -63,68 +75,93 @@ package enum Limits {
     /// Enforced by `Settings`.
     package static let publishableKeyBytes = 256
 
-    /// Seconds that a token request waits unless it says. INTERFACE: 10. Enforced by `Router`.
+    /// Seconds that a token request waits unless it says.
+    ///
+    /// INTERFACE: 10. Enforced by `Router`.
     package static let requestTimeoutSeconds = 10
 
-    /// Seconds that a token request may ask to wait. INTERFACE: 120. Enforced by `Router`.
+    /// Seconds that a token request may ask to wait.
+    ///
+    /// INTERFACE: 120. Enforced by `Router`.
     package static let requestTimeoutMaximumSeconds = 120
 
-    /// Seconds of validity that a token request gets unless it says. INTERFACE: 30. Enforced by
-    /// `RotationMachine`.
+    /// Seconds of validity that a token request gets unless it says.
+    ///
+    /// INTERFACE: 30. Enforced by `RotationMachine`.
     package static let minimumValiditySeconds = 30
 
-    /// Profiles on one machine. One timer and one small file each; a bound so that a damaged
-    /// state directory cannot make canopyd swallow the machine. Enforced by `Agent`.
+    /// Profiles on one machine.
+    ///
+    /// One timer and one small file each; a bound so that a damaged state directory cannot make
+    /// canopyd swallow the machine. Enforced by `Agent`.
     package static let profiles = 1024
 
-    /// Bytes of an answer's head: canopyd's have some 200. Enforced by `ResponseHead`.
+    /// Bytes of an answer's head: canopyd's have some 200.
+    ///
+    /// Enforced by `ResponseHead`.
     package static let responseHeadBytes = 16 << 10
 
     /// Bytes of a password or a code: what Linux lets one type in one line (N_TTY, 4096).
+    ///
     /// Enforced by canopyctl's `SecretLines` and `Terminal`.
     package static let passwordBytes = 4096
 
-    /// Seconds that canopyctl waits for canopyd beyond the timeout that it asked for: the answer
-    /// is then only a matter of scheduling. Enforced by canopyctl's `Client`.
+    /// Seconds that canopyctl waits for canopyd beyond the timeout that it asked for: the answer is
+    /// then only a matter of scheduling.
+    ///
+    /// Enforced by canopyctl's `Client`.
     package static let clientGraceSeconds = 3
 
-    /// Seconds that canopyctl waits for what canopyd asks the server: an exchange, its lock and
-    /// its own deadlines fit. Enforced by canopyctl's `Client`.
+    /// Seconds that canopyctl waits for what canopyd asks the server: an exchange, its lock and its
+    /// own deadlines fit.
+    ///
+    /// Enforced by canopyctl's `Client`.
     package static let clientServerSeconds = 60
 
-    /// Seconds from a request's first byte to its last, and for sending an answer. Local programs
-    /// need milliseconds; a stopped one may hold a connection for this long. Enforced by
-    /// `Connection`.
+    /// Seconds from a request's first byte to its last, and for sending an answer.
+    ///
+    /// Local programs need milliseconds; a stopped one may hold a connection for this long.
+    /// Enforced by `Connection`.
     package static let connectionOperationSeconds = 30
 
-    /// Seconds between two comment lines to a subscriber. INTERFACE: 60. Enforced by `Connection`.
+    /// Seconds between two comment lines to a subscriber.
+    ///
+    /// INTERFACE: 60. Enforced by `Connection`.
     package static let eventKeepAliveSeconds = 60
 
     /// Bytes that are read at once: a head of the largest size, and as much of what follows.
+    ///
     /// Enforced by `Connection`.
     package static let connectionReadBytes = 2 * requestHeadBytes
 
     /// Bytes of a refused request that are read and thrown away before the connection closes, so
-    /// that a client that sends before it reads gets to the answer. Enforced by `Connection`.
+    /// that a client that sends before it reads gets to the answer.
+    ///
+    /// Enforced by `Connection`.
     package static let requestDrainBytes = 1 << 20
 
-    /// Events that wait for a subscriber, of which each key has one at most. Enforced by
-    /// `Connection`, which drops the subscriber.
+    /// Events that wait for a subscriber, of which each key has one at most.
+    ///
+    /// Enforced by `Connection`, which drops the subscriber.
     package static let unsentEvents = 512
 
     /// Connections that wait to be accepted; the kernel's own limit (`somaxconn`) is 4096.
+    ///
     /// Enforced by the kernel.
     package static let listenBacklog = 4096
 
-    /// Connections that are accepted before others are served. Enforced by `Listener`.
+    /// Connections that are accepted before others are served.
+    ///
+    /// Enforced by `Listener`.
     package static let acceptBurst = 64
 
-    /// Descriptors that connections leave to everything else: exchanges, locks, the bus. Enforced
-    /// by `Listener`.
+    /// Descriptors that connections leave to everything else: exchanges, locks, the bus.
+    ///
+    /// Enforced by `Listener`.
     package static let descriptorsKept = 64
 
-    /// Seconds that answers on their way may take once canopyd is told to stop. INTERFACE asks for
-    /// an end within 2. Enforced by `Canopyd`.
+    /// Seconds that answers on their way may take once canopyd is told to stop.
+    ///
+    /// INTERFACE asks for an end within 2. Enforced by `Canopyd`.
     package static let stopSeconds = 1
-
 }

@@ -117,4 +117,21 @@ static inline int clinux_optopt(void) { return optopt; }
 static inline void clinux_reset_options(void) { optind = 1; opterr = 0; }
 extern char **environ;
 static inline char **clinux_environment(void) { return environ; }
+// A netlink socket that hears of links, addresses and routes.
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+static inline int clinux_network_changes(void) {
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (fd < 0) return -1;
+    struct sockaddr_nl address;
+    memset(&address, 0, sizeof address);
+    address.nl_family = AF_NETLINK;
+    address.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR
+                        | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
 #endif

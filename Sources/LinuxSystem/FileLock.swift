@@ -1,9 +1,11 @@
+package import AgentCore
 internal import CLinux
 internal import Glibc
-package import AgentCore
 
 /// An exclusive lock on a file that is never renamed or removed; given back by the kernel when the
-/// process ends, however it ends. Nothing is judged by age.
+/// process ends, however it ends.
+///
+/// Nothing is judged by age.
 package struct FileLock: ~Copyable, Sendable {
     private let file: FileDescriptor
 

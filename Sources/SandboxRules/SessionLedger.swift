@@ -4,7 +4,9 @@ package import AgentCore
 ///
 /// A value: no clock, no randomness, no text. Times and fresh token ids are arguments; how a token
 /// looks is its owner's business. A refresh takes constant time; listings and the ending of all
-/// sessions of an identity take as long as the identity has sessions.
+/// sessions of an identity take as long as the identity has sessions. Of a token that can only be
+/// theft any more, its family and generation are kept, 16 bytes with the id, and of presentations
+/// the latest: a soak test of days stays small.
 ///
 /// A family is a session seen through its chain of refresh tokens; both words mean one thing.
 package struct SessionLedger: Sendable {
@@ -14,8 +16,11 @@ package struct SessionLedger: Sendable {
     private var keys: [Key] = []
     private var identities: [IdentityRecord] = []
     private var families: [FamilyRecord] = []
-    private var tokens: [TokenRecord] = []
-    private var tokenIndices: [RefreshTokenID: Int] = [:]
+    private var identityNumbers: [String: Int] = [:]
+    /// Every token ever issued.
+    ///
+    /// What may still pass stands in its family besides.
+    private var issued: [RefreshTokenID: Origin] = [:]
     private var throttle = LoginThrottle()
 
     /// Families that a replay has ended, each for itself.
@@ -53,6 +58,8 @@ package struct SessionLedger: Sendable {
     ///
     /// Passwords are made up and printed at start: nobody's secret.
     package mutating func addIdentity(email: String, password: String) -> IdentityID {
+        precondition(identityNumbers[email] == nil, "an e-mail address was added twice")
+        identityNumbers[email] = identities.count
         identities.append(IdentityRecord(email: email, password: password))
         return IdentityID(index: identities.count - 1)
     }
@@ -77,7 +84,7 @@ package struct SessionLedger: Sendable {
 
     /// The identity with that e-mail address, compared as written.
     package func identity(email: String) -> IdentityID? {
-        identities.firstIndex { $0.email == email }.map(IdentityID.init)
+        identityNumbers[email].map(IdentityID.init)
     }
 
     // MARK: Signing in
@@ -111,7 +118,7 @@ package struct SessionLedger: Sendable {
     ) -> FamilyID? {
         guard !keys[key.index].isRevoked, identities[identity.index].isActive else { return nil }
         let family = FamilyID(index: families.count)
-        let token = issue(fresh, family: family, predecessor: nil, generation: 0, at: now)
+        let token = issue(fresh, family: family, generation: 0, at: now)
         families.append(
             FamilyRecord(
                 identity: identity, delivery: keys[key.index].delivery, createdAt: now,
@@ -130,15 +137,14 @@ package struct SessionLedger: Sendable {
     package mutating func refresh(
         _ presented: RefreshTokenID, fresh: RefreshTokenID, at now: WallTime
     ) -> RefreshOutcome {
-        guard let token = tokenIndices[presented] else { return .refused(.unknown) }
-        let family = tokens[token].family
-        let outcome = present(token, family: family, fresh: fresh, at: now)
-        record(token, family: family, outcome: outcome, at: now)
+        guard let origin = issued[presented] else { return .refused(.unknown) }
+        let outcome = present(presented, family: origin.familyID, fresh: fresh, at: now)
+        record(presented, origin, outcome: outcome, at: now)
         return outcome
     }
 
     private mutating func present(
-        _ token: Int, family: FamilyID, fresh: RefreshTokenID, at now: WallTime
+        _ presented: RefreshTokenID, family: FamilyID, fresh: RefreshTokenID, at now: WallTime
     ) -> RefreshOutcome {
         // A session that has ended answers 401 to every token it ever had, and nothing more
         // happens: there is nothing left in it for a thief, and the other sessions' owner has
@@ -147,103 +153,67 @@ package struct SessionLedger: Sendable {
         let identity = families[family.index].identity
         guard identities[identity.index].isActive else { return .refused(.identityInactive) }
 
-        guard let successor = tokens[token].successor else {
-            guard !isExpired(token, at: now) else { return .refused(.expired) }
-            notePresented(token)
-            return .rotated(family, rotate(token, fresh: fresh, at: now))
+        let current = families[family.index].current
+        if presented == current.id {
+            guard !isExpired(current, at: now) else { return .refused(.expired) }
+            // Whatever is older has a used successor from here on.
+            families[family.index].retired.removeAll(keepingCapacity: true)
+            replaceCurrent(of: family, by: fresh, generation: current.generation + 1, at: now)
+            return .rotated(family, fresh)
         }
-        // A retired token. Was a successor of it presented? Then two parties hold this chain.
-        guard !tokens[token].successorWasPresented, !wasPresented(from: successor) else {
+        // A retired token. Was a later one presented? Then two parties hold this chain.
+        guard
+            let position = families[family.index].retired.firstIndex(where: { $0.id == presented })
+        else {
             identityRevocations += 1
             identities[identity.index].revocations += 1
             end(identity, because: .theft)
             return .identityRevoked
         }
-        guard now - tokens[token].retiredAt <= rules.grace else {
+        let token = families[family.index].retired[position]
+        // The grace counts from the rotation, not from the latest retry.
+        guard now - token.retiredAt <= rules.grace else {
             familyRevocations += 1
             end(family, because: .replay)
             return .familyRevoked
         }
-        families[family.index].counters.harmlessRetries += 1
-        notePresented(token)
+        families[family.index].retired.removeFirst(position)
         switch rules.graceAnswer {
         case .sameSuccessor:
-            guard !isExpired(successor, at: now) else { return .refused(.expired) }
-            return .harmlessRetry(family, tokens[successor].id)
+            guard !isExpired(current, at: now) else { return .refused(.expired) }
+            families[family.index].counters.harmlessRetries += 1
+            return .harmlessRetry(family, current.id)
         case .newSuccessor:
-            return .harmlessRetry(family, replaceSuccessor(of: token, by: fresh, at: now))
+            // The lost answer's token is retired in its turn: whoever got that answer late and
+            // presents it at once is a harmless retry as well, and later is a replay.
+            families[family.index].counters.harmlessRetries += 1
+            replaceCurrent(of: family, by: fresh, generation: token.generation + 1, at: now)
+            return .harmlessRetry(family, fresh)
         }
     }
 
-    private mutating func rotate(
-        _ token: Int, fresh: RefreshTokenID, at now: WallTime
-    ) -> RefreshTokenID {
-        let family = tokens[token].family
-        let next = issue(
-            fresh, family: family, predecessor: token,
-            generation: tokens[token].generation + 1, at: now)
-        retire(token, successor: next, at: now)
-        families[family.index].current = next
-        return fresh
-    }
-
-    /// Answers a replay of `token` with a token of its own.
-    ///
-    /// The lost answer's successor is retired in its turn, so whoever got that answer late and
-    /// presents it at once is a harmless retry as well, and later is a replay.
-    private mutating func replaceSuccessor(
-        of token: Int, by fresh: RefreshTokenID, at now: WallTime
-    ) -> RefreshTokenID {
-        let family = tokens[token].family
+    private mutating func replaceCurrent(
+        of family: FamilyID, by fresh: RefreshTokenID, generation: Int, at now: WallTime
+    ) {
         let replaced = families[family.index].current
-        let next = issue(
-            fresh, family: family, predecessor: token,
-            generation: tokens[token].generation + 1, at: now)
-        retire(replaced, successor: next, at: now)
-        // The window counts from the rotation, not from the latest retry: `retiredAt` stays.
-        tokens[token].successor = next
-        families[family.index].current = next
-        return fresh
+        families[family.index].retired.append(
+            RetiredToken(id: replaced.id, generation: replaced.generation, retiredAt: now))
+        families[family.index].current = issue(
+            fresh, family: family, generation: generation, at: now)
     }
 
     private mutating func issue(
-        _ id: RefreshTokenID, family: FamilyID, predecessor: Int?, generation: Int,
-        at now: WallTime
-    ) -> Int {
-        precondition(tokenIndices[id] == nil, "a token id was used twice")
-        tokenIndices[id] = tokens.count
-        tokens.append(
-            TokenRecord(
-                id: id, family: family, predecessor: predecessor, generation: generation,
-                issuedAt: now))
-        return tokens.count - 1
+        _ id: RefreshTokenID, family: FamilyID, generation: Int, at now: WallTime
+    ) -> CurrentToken {
+        let origin = Origin(family: UInt32(family.index), generation: UInt32(generation))
+        let earlier = issued.updateValue(origin, forKey: id)
+        precondition(earlier == nil, "a token id was used twice")
+        return CurrentToken(id: id, generation: generation, issuedAt: now)
     }
 
-    private mutating func retire(_ token: Int, successor: Int, at now: WallTime) {
-        tokens[token].successor = successor
-        tokens[token].retiredAt = now
-    }
-
-    private mutating func notePresented(_ token: Int) {
-        tokens[token].wasPresented = true
-        if let predecessor = tokens[token].predecessor {
-            tokens[predecessor].successorWasPresented = true
-        }
-    }
-
-    /// Whether `token`, or one that replaced it before anybody presented it, was presented.
-    private func wasPresented(from token: Int) -> Bool {
-        var token = token
-        while !tokens[token].wasPresented {
-            guard let next = tokens[token].successor else { return false }
-            token = next
-        }
-        return true
-    }
-
-    private func isExpired(_ token: Int, at now: WallTime) -> Bool {
+    private func isExpired(_ token: CurrentToken, at now: WallTime) -> Bool {
         guard let lifetime = rules.refreshTokenLifetime else { return false }
-        return now - tokens[token].issuedAt >= lifetime
+        return now - token.issuedAt >= lifetime
     }
 
     // MARK: Ending sessions
@@ -258,10 +228,9 @@ package struct SessionLedger: Sendable {
     /// A row's id is that of the session's current refresh token, so one from before a refresh
     /// names nothing.
     package mutating func revokeSession(row: RefreshTokenID, of identity: IdentityID) -> Bool {
-        guard let token = tokenIndices[row] else { return false }
-        let family = tokens[token].family
+        guard let family = family(of: row) else { return false }
         guard families[family.index].identity == identity,
-            families[family.index].current == token, families[family.index].ending == nil
+            families[family.index].current.id == row, families[family.index].ending == nil
         else { return false }
         end(family, because: .revoked)
         return true
@@ -296,16 +265,15 @@ package struct SessionLedger: Sendable {
         identities[identity.index].families.compactMap { family in
             let record = families[family.index]
             guard record.ending == nil, !isExpired(record.current, at: now) else { return nil }
-            let token = tokens[record.current]
             return SessionRow(
-                id: token.id, family: family, createdAt: record.createdAt,
-                expiresAt: rules.refreshTokenLifetime.map { token.issuedAt + $0 })
+                id: record.current.id, family: family, createdAt: record.createdAt,
+                expiresAt: rules.refreshTokenLifetime.map { record.current.issuedAt + $0 })
         }
     }
 
     /// The family that the token belongs to, ended or not.
     package func family(of token: RefreshTokenID) -> FamilyID? {
-        tokenIndices[token].map { tokens[$0].family }
+        issued[token]?.familyID
     }
 
     /// Every family, ended ones included, in the order of their sign-ins.
@@ -324,12 +292,12 @@ package struct SessionLedger: Sendable {
 
     /// The token that the next refresh has to present.
     package func currentToken(of family: FamilyID) -> RefreshTokenID {
-        tokens[families[family.index].current].id
+        families[family.index].current.id
     }
 
     /// How often the family has rotated since its sign-in.
     package func generation(of family: FamilyID) -> Int {
-        tokens[families[family.index].current].generation
+        families[family.index].current.generation
     }
 
     /// What was counted of the family so far.
@@ -337,9 +305,15 @@ package struct SessionLedger: Sendable {
         families[family.index].counters
     }
 
-    /// What was presented, in order; empty unless the rules keep a history.
+    /// What was presented lately, in order; empty unless the rules keep a history.
     package func history(of family: FamilyID) -> [Presentation] {
         families[family.index].history
+    }
+
+    /// The tokens of the requests that arrived lately, in order; empty unless the rules keep a
+    /// history.
+    package func arrivals(of family: FamilyID) -> [RefreshTokenID] {
+        families[family.index].arrivals
     }
 
     /// How often a replay has ended all of this identity's sessions.
@@ -350,23 +324,35 @@ package struct SessionLedger: Sendable {
     // MARK: Counting
 
     private mutating func record(
-        _ token: Int, family: FamilyID, outcome: RefreshOutcome, at now: WallTime
+        _ token: RefreshTokenID, _ origin: Origin, outcome: RefreshOutcome, at now: WallTime
     ) {
-        let generation = tokens[token].generation
-        families[family.index].counters.count(generation: generation)
-        if rules.keepsHistory {
-            families[family.index].history.append(
-                Presentation(
-                    token: tokens[token].id, generation: generation, at: now, outcome: outcome))
-        }
+        let family = Int(origin.family)
+        let generation = Int(origin.generation)
+        families[family].counters.count(generation: generation)
+        guard rules.keepsHistory else { return }
+        Self.append(
+            Presentation(token: token, generation: generation, at: now, outcome: outcome),
+            to: &families[family].history)
     }
 
-    /// A refresh request has arrived that presents a token of `family`.
-    package mutating func requestArrived(_ family: FamilyID) {
-        families[family.index].counters.inFlight += 1
-        families[family.index].counters.maximumInFlight = max(
-            families[family.index].counters.maximumInFlight,
-            families[family.index].counters.inFlight)
+    /// A refresh request with that token has arrived, whatever becomes of it; the token's family,
+    /// or nil if it was never issued.
+    ///
+    /// Arrivals are what the client did; presentations, what the server made of it.
+    package mutating func requestArrived(_ presented: RefreshTokenID) -> FamilyID? {
+        guard let origin = issued[presented] else { return nil }
+        let family = Int(origin.family)
+        families[family].counters.arrived(generation: Int(origin.generation))
+        if rules.keepsHistory { Self.append(presented, to: &families[family].arrivals) }
+        return origin.familyID
+    }
+
+    /// Drops the older half now and then, so that appending stays cheap.
+    private static func append<Event>(_ event: Event, to events: inout [Event]) {
+        if events.count >= 2 * ServerRules.historyLength {
+            events.removeFirst(events.count - ServerRules.historyLength)
+        }
+        events.append(event)
     }
 
     /// A request that had arrived has been answered, or its connection is gone.
@@ -395,23 +381,33 @@ private struct FamilyRecord: Sendable {
     let delivery: Delivery
     let createdAt: WallTime
     /// The one token that is not retired.
-    var current: Int
+    var current: CurrentToken
+    /// Retired tokens after which none was presented, in the order of their issue.
+    ///
+    /// Any other token that was issued, and is not current, has a used successor.
+    var retired: [RetiredToken] = []
     var ending: Ending?
     var counters = FamilyCounters()
     var history: [Presentation] = []
+    var arrivals: [RefreshTokenID] = []
 }
 
-private struct TokenRecord: Sendable {
+private struct CurrentToken: Sendable {
     let id: RefreshTokenID
-    let family: FamilyID
-    let predecessor: Int?
     let generation: Int
     let issuedAt: WallTime
-    /// Set when the token is retired.
-    var successor: Int?
-    /// When the token was retired; means nothing before.
-    var retiredAt = WallTime(milliseconds: 0)
-    var wasPresented = false
-    /// Whether any token that was issued for this one was presented.
-    var successorWasPresented = false
+}
+
+private struct RetiredToken: Sendable {
+    let id: RefreshTokenID
+    let generation: Int
+    let retiredAt: WallTime
+}
+
+/// Where a token comes from, in 8 bytes: there is one for every token ever issued.
+private struct Origin: Sendable {
+    let family: UInt32
+    let generation: UInt32
+
+    var familyID: FamilyID { FamilyID(index: Int(family)) }
 }

@@ -67,6 +67,15 @@ package struct FamilyCounters: Equatable, Sendable {
     /// Times that a token was presented after one of a later generation.
     package private(set) var generationsPresentedBackwards = 0
 
+    /// Refresh requests that have arrived with a token of the family.
+    package private(set) var arrivals = 0
+
+    /// Times that a request arrived after one with a token of a later generation.
+    package private(set) var generationsArrivedBackwards = 0
+
+    /// The latest generation that a request arrived with; -1 before the first.
+    package private(set) var latestGenerationArrived = -1
+
     /// Refresh requests that have arrived and are not answered.
     package internal(set) var inFlight = 0
 
@@ -75,6 +84,14 @@ package struct FamilyCounters: Equatable, Sendable {
 
     /// The latest generation that was presented; -1 before the first.
     package private(set) var latestGenerationPresented = -1
+
+    mutating func arrived(generation: Int) {
+        arrivals += 1
+        if generation < latestGenerationArrived { generationsArrivedBackwards += 1 }
+        latestGenerationArrived = max(latestGenerationArrived, generation)
+        inFlight += 1
+        maximumInFlight = max(maximumInFlight, inFlight)
+    }
 
     mutating func count(generation: Int) {
         refreshRequests += 1

@@ -5,7 +5,9 @@ internal import SandboxRules
 ///
 /// - `GET /admin/state`: counters, and per family its generation, its end, its presentations;
 ///   of tokens only the row's id and the first characters.
-/// - `GET`, `POST`, `DELETE /admin/faults`: the queue; `POST` takes one fault or an array.
+/// - `GET`, `POST`, `DELETE /admin/faults`: the queue; `POST` takes one fault or an array, and
+///   `DELETE` ends chaos too.
+/// - `POST /admin/chaos` `{"seed":N,"permille":M}`: refreshes meet faults by chance.
 /// - `POST /admin/release`: lets every held answer go: `{"released":N}`.
 /// - `POST /admin/advance` `{"seconds":S}` or `{"milliseconds":M}`: the sandbox's clock jumps.
 /// - `POST /admin/revoke-key` `{"key":"pk_…"}`.
@@ -46,11 +48,22 @@ extension Canopy {
                 } else {
                     planned.append(try PlannedFault(body))
                 }
+                for fault in planned {
+                    if let email = fault.email, ledger.identity(email: email) == nil {
+                        return complaint(404, "identity: not one of this sandbox's identities")
+                    }
+                }
                 for fault in planned { faults.add(fault) }
                 return faultsAnswer()
             } catch {
                 return complaint(400, error.text)
             }
+        case "/admin/chaos":
+            guard let seed = body["seed"]?.int, let permille = body["permille"]?.int,
+                let chaos = Chaos(seed: seed, permille: permille)
+            else { return complaint(400, "seed: a whole number; permille: one of 0 to 1000") }
+            faults.chaos = chaos
+            return faultsAnswer()
         case "/admin/advance":
             let span: TimeSpan
             if let seconds = body["seconds"]?.int, (0...3_153_600_000).contains(seconds) {
@@ -143,8 +156,15 @@ extension Canopy {
         json.member("harmless_retries", Int64(counters.harmlessRetries))
         json.member(
             "generations_presented_backwards", Int64(counters.generationsPresentedBackwards))
+        json.member("requests_arrived", Int64(counters.arrivals))
+        json.member(
+            "generations_arrived_backwards", Int64(counters.generationsArrivedBackwards))
         json.member("in_flight", Int64(counters.inFlight))
         json.member("maximum_in_flight", Int64(counters.maximumInFlight))
+        json.key("arrived")
+        json.beginArray()
+        for token in ledger.arrivals(of: family) { json.string(TokenMint.row(token)) }
+        json.endArray()
         json.key("presented")
         json.beginArray()
         for presentation in ledger.history(of: family) {
@@ -177,6 +197,10 @@ extension Canopy {
         object { json in
             json.key("faults")
             faults.write(to: &json)
+            if let chaos = faults.chaos {
+                json.key("chaos")
+                chaos.write(to: &json)
+            }
         }
     }
 

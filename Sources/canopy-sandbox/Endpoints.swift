@@ -11,6 +11,7 @@ extension Canopy {
         case Path.logout: .logout
         case Path.me: .me
         case Path.sessions: .sessions
+        case Path.totp, Path.recoveryCode, Path.emailSend, Path.emailVerify: .mfa
         default: nil
         }
     }
@@ -21,12 +22,18 @@ extension Canopy {
         static let logout = "/v1/identity/auth/logout"
         static let me = "/v1/identity/auth/me"
         static let sessions = "/v1/identity/auth/sessions"
+        static let totp = "/v1/identity/auth/mfa/challenge/totp"
+        static let recoveryCode = "/v1/identity/auth/mfa/challenge/recovery-code"
+        static let emailSend = "/v1/identity/auth/mfa/challenge/email-otp/send"
+        static let emailVerify = "/v1/identity/auth/mfa/challenge/email-otp/verify"
     }
 
-    /// The family whose refresh token the request presents, for counting.
-    func presentedFamily(_ request: HTTPRequest) -> FamilyID? {
-        guard request.path == Path.refresh, request.method == "POST" else { return nil }
-        return presentedToken(request).flatMap(mint.id(of:)).flatMap(ledger.family(of:))
+    /// Counts a refresh request at its arrival; the family whose token it presents.
+    mutating func countArrival(_ request: HTTPRequest) -> FamilyID? {
+        guard request.path == Path.refresh, request.method == "POST",
+            let token = presentedToken(request).flatMap(mint.id(of:))
+        else { return nil }
+        return ledger.requestArrived(token)
     }
 
     /// Lets the request take effect and answers it.
@@ -37,8 +44,13 @@ extension Canopy {
         case (Path.logout, "POST"): logOut(request)
         case (Path.me, "GET"): me(request)
         case (Path.sessions, "GET"): sessions(request)
+        case (Path.totp, "POST"): challenge(request, .totp)
+        case (Path.recoveryCode, "POST"): challenge(request, .recoveryCode)
+        case (Path.emailVerify, "POST"): challenge(request, .emailCode)
+        case (Path.emailSend, "POST"): sendEmail(request)
         case (Path.login, _), (Path.refresh, _), (Path.logout, _), (Path.me, _),
-            (Path.sessions, _):
+            (Path.sessions, _), (Path.totp, _), (Path.recoveryCode, _), (Path.emailVerify, _),
+            (Path.emailSend, _):
             failure(request, 405, code: "http.method_not_allowed", "Method not allowed")
         case (let path, "DELETE") where path.hasPrefix(Path.sessions + "/"):
             revoke(request, row: String(path.dropFirst(Path.sessions.count + 1)))
@@ -78,17 +90,97 @@ extension Canopy {
             return failure(
                 request, 403, code: "auth.identity_inactive", "This identity is not active")
         case .accepted(let key, let identity):
-            let fresh = mint.refreshToken()
-            guard let family = ledger.signIn(key: key, identity: identity, fresh: fresh, at: now)
-            else { preconditionFailure("a sign-in that was checked was refused") }
-            return grantAnswer(family, fresh, signIn: identity)
+            return challenges.areRequired(of: identity)
+                ? challengeAnswer(key, identity) : signIn(request, key, identity)
+        }
+    }
+
+    private mutating func signIn(
+        _ request: HTTPRequest, _ key: KeyID, _ identity: IdentityID
+    ) -> Answer {
+        let fresh = mint.refreshToken()
+        guard let family = ledger.signIn(key: key, identity: identity, fresh: fresh, at: now)
+        else {
+            // The key was revoked, or the identity locked, while its challenge was open.
+            return invalidToken(request)
+        }
+        return grantAnswer(family, fresh, signIn: identity)
+    }
+
+    // MARK: Second factors
+
+    private mutating func challengeAnswer(_ key: KeyID, _ identity: IdentityID) -> Answer {
+        let number = TokenMint.challenge()
+        let expiresAt = challenges.open(number, key: key, identity: identity, at: now)
+        return resource { json in
+            json.member("requires_application_selection", false)
+            json.member("requires_mfa_challenge", true)
+            json.member("expires_in", 0)
+            json.key("identity")
+            json.beginObject()
+            writeName(of: identity, to: &json)
+            json.endObject()
+            json.key("mfa_challenge")
+            json.beginObject()
+            json.member("challenge_token", Self.challengePrefix + String(number, radix: 16))
+            json.key("available_factors")
+            json.beginArray()
+            json.string("totp")
+            json.string("email_otp")
+            json.endArray()
+            json.member("expires_at", Timestamp.rfc3339(expiresAt))
+            json.endObject()
+        }
+    }
+
+    private static let challengePrefix = "cht_"
+
+    private static func challengeNumber(_ token: String?) -> UInt64? {
+        guard let token, token.hasPrefix(challengePrefix) else { return nil }
+        return UInt64(token.dropFirst(challengePrefix.count), radix: 16)
+    }
+
+    private mutating func challenge(
+        _ request: HTTPRequest, _ factor: SignInChallenges.Factor
+    ) -> Answer {
+        let fields: [String?]
+        switch strings(
+            request, ["challenge_token", "code"], required: ["challenge_token", "code"],
+            alsoKnown: ["remember_device"])
+        {
+        case .success(let found): fields = found
+        case .failure(let refusal): return refusal.answer
+        }
+        guard let number = Self.challengeNumber(fields[0]) else { return invalidToken(request) }
+        switch challenges.answer(number, factor, code: fields[1] ?? "", at: now) {
+        case .accepted(let key, let identity): return signIn(request, key, identity)
+        case .wrongCode: return failure(request, 401, code: "mfa.invalid_code", "Invalid code")
+        case .gone: return invalidToken(request)
+        }
+    }
+
+    private mutating func sendEmail(_ request: HTTPRequest) -> Answer {
+        let fields: [String?]
+        switch strings(request, ["challenge_token"], required: ["challenge_token"]) {
+        case .success(let found): fields = found
+        case .failure(let refusal): return refusal.answer
+        }
+        guard let number = Self.challengeNumber(fields[0]) else { return invalidToken(request) }
+        switch challenges.sendEmail(number, at: now) {
+        case .sent: return Answer(204)
+        case .gone: return invalidToken(request)
+        case .tooSoon(let wait):
+            var answer = failure(
+                request, 429, code: "http.too_many_requests", "A code was sent already, wait")
+            answer.headers.append(("Retry-After", String(wait.wholeSeconds + 1)))
+            return answer
         }
     }
 
     // MARK: Refreshing
 
     /// The token in the body, else the one in the cookie.
-    private func presentedToken(_ request: HTTPRequest) -> String? {
+    func presentedToken(_ request: HTTPRequest) -> String? {
         let inBody = request.body.withUnsafeBytes { bytes in
             try? JSONReader.parse(bytes)["refresh_token"]?.string
         }
@@ -144,11 +236,12 @@ extension Canopy {
         }
         answer.headers.append(("Cache-Control", "no-store"))
         if delivery == .cookie {
+            // Not `Secure`: over plain HTTP no client would send it back.
             answer.headers.append(
                 (
                     "Set-Cookie",
                     "\(Names.refreshCookie)=\(text); Path=/v1/identity/auth; HttpOnly; "
-                        + "Secure; SameSite=Lax"
+                        + "SameSite=Lax"
                 ))
         }
         return answer
@@ -227,7 +320,7 @@ extension Canopy {
     ///
     /// No body is an empty object.
     private func strings(
-        _ request: HTTPRequest, _ names: [String], required: [String]
+        _ request: HTTPRequest, _ names: [String], required: [String], alsoKnown: [String] = []
     ) -> Result<[String?], Refused> {
         guard !request.body.isEmpty || !required.isEmpty else {
             return .success(names.map { _ in nil })
@@ -250,7 +343,7 @@ extension Canopy {
                 }
             }
             if wire.refusesUnknownFields {
-                for (key, _) in root.members where !names.contains(key) {
+                for (key, _) in root.members where !(names + alsoKnown).contains(key) {
                     complaints.append("property \(key) should not exist")
                 }
             }

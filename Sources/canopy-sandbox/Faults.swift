@@ -44,7 +44,7 @@ struct Fault {
         /// A good answer with 2 MiB of padding.
         case hugeBody = "huge-body"
 
-        fileprivate var usually: When {
+        var usually: When {
             switch self {
             case .answerLost, .slow, .hold, .truncatedJSON, .truncatedBody, .empty200, .nonJSON,
                 .noRefreshToken, .noExpiresIn, .hugeBody:
@@ -56,7 +56,7 @@ struct Fault {
         }
 
         /// Whether the fault can only be what its name says.
-        fileprivate var isFixed: Bool {
+        var isFixed: Bool {
             switch self {
             case .answerLost, .requestLost, .truncatedJSON, .truncatedBody, .noRefreshToken,
                 .noExpiresIn, .hugeBody:
@@ -93,10 +93,12 @@ struct Fault {
 /// A fault in the queue: whom it waits for, and how often it happens.
 struct PlannedFault {
     enum Endpoint: String, CaseIterable {
-        case login, refresh, logout, me, sessions
+        case login, refresh, logout, me, sessions, mfa
     }
 
     let endpoint: Endpoint
+    /// Whose requests it spoils; nil for anybody's.
+    let email: String?
     let fault: Fault
     /// How many requests it spoils; 0 for every one until it is deleted.
     let count: Int
@@ -182,6 +184,7 @@ struct PlannedFault {
             throw Unusable(text: "on: \(on): not one of \(names)")
         }
         self.endpoint = endpoint
+        email = fields.removeValue(forKey: "identity")
         count = try number("count", 0...1_000_000, else: 1)
         let delay = try number("delay_ms", 0...3_600_000, else: 1000)
         let status = try number("status", 400...599, else: 400)
@@ -189,7 +192,8 @@ struct PlannedFault {
             kind: kind, when: when, retryAfter: retryAfter, delay: delay, status: status)
         if let unknown = fields.keys.min() {
             throw Unusable(
-                text: "\(unknown): not one of name, when, on, count, retry_after, delay_ms, status")
+                text: "\(unknown): not one of name, when, on, identity, count, retry_after, "
+                    + "delay_ms, status")
         }
     }
 }
@@ -204,7 +208,11 @@ extension String {
 struct FaultQueue {
     private var waiting: [(planned: PlannedFault, left: Int)] = []
 
-    init(_ faults: [PlannedFault]) {
+    /// What happens to refreshes that no planned fault meets.
+    var chaos: Chaos?
+
+    init(_ faults: [PlannedFault], chaos: Chaos?) {
+        self.chaos = chaos
         for fault in faults { add(fault) }
     }
 
@@ -212,14 +220,24 @@ struct FaultQueue {
         waiting.append((fault, fault.count))
     }
 
+    /// Nothing goes wrong from here on.
     mutating func removeAll() {
         waiting = []
+        chaos = nil
     }
 
-    /// Takes the fault that this request meets, if any.
-    mutating func take(for endpoint: PlannedFault.Endpoint) -> Fault? {
-        guard let index = waiting.firstIndex(where: { $0.planned.endpoint == endpoint }) else {
-            return nil
+    /// Whether it matters whose a request is.
+    var asksForIdentity: Bool { waiting.contains { $0.planned.email != nil } }
+
+    /// Takes the fault that this request meets, if any; `email` is of the identity it is for, if
+    /// that is known.
+    mutating func take(for endpoint: PlannedFault.Endpoint, email: String?) -> Fault? {
+        let met = waiting.firstIndex { entry in
+            entry.planned.endpoint == endpoint
+                && (entry.planned.email == nil || entry.planned.email == email)
+        }
+        guard let index = met else {
+            return endpoint == .refresh ? chaos?.draw() : nil
         }
         let fault = waiting[index].planned.fault
         if waiting[index].planned.count > 0 {
@@ -236,6 +254,7 @@ struct FaultQueue {
             json.member("name", planned.fault.kind.rawValue)
             json.member("when", planned.fault.when.rawValue)
             json.member("on", planned.endpoint.rawValue)
+            json.member("identity", ifPresent: planned.email)
             json.member("left", Int64(left))
             switch planned.fault.retryAfter {
             case .seconds(let seconds)?: json.member("retry_after", String(seconds))

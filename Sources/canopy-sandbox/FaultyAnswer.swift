@@ -1,11 +1,15 @@
 internal import AgentCore
+internal import SandboxRules
 
 /// What a request comes to under a fault.
 extension Canopy {
     /// Handles a request of Canopy's surface, with the fault that waits for it, if any.
     mutating func handle(_ request: HTTPRequest) -> Handling {
-        guard let endpoint = Canopy.endpoint(of: request), let fault = faults.take(for: endpoint)
-        else { return .answer(answer(request)) }
+        guard let endpoint = Canopy.endpoint(of: request) else { return .answer(answer(request)) }
+        let email = faults.asksForIdentity ? email(of: request, to: endpoint) : nil
+        guard let fault = faults.take(for: endpoint, email: email) else {
+            return .answer(answer(request))
+        }
 
         switch (fault.kind, fault.when) {
         case (.requestLost, _): return .close
@@ -18,6 +22,21 @@ extension Canopy {
         case (.slow, .after): return .late(answer(request), .milliseconds(fault.delay))
         case (.hold, .after): return .late(answer(request), .release)
         case (_, .after): return .answer(spoiled(answer(request), by: fault, request))
+        }
+    }
+
+    /// Whose request it is, as far as it says so.
+    private func email(of request: HTTPRequest, to endpoint: PlannedFault.Endpoint) -> String? {
+        switch endpoint {
+        case .login:
+            request.body.withUnsafeBytes { try? JSONReader.parse($0)["email"]?.string }
+        case .refresh:
+            presentedToken(request).flatMap(mint.id(of:)).flatMap(ledger.family(of:))
+                .map { ledger.email(of: ledger.identity(of: $0)) }
+        case .logout, .me, .sessions:
+            grant(request.bearer).map { ledger.email(of: $0.identity) }
+        // A challenge names nobody.
+        case .mfa: nil
         }
     }
 

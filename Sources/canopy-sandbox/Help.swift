@@ -2,8 +2,8 @@ extension Sandbox {
     static let help = """
         Usage: canopy-sandbox [--port N] [OPTION]…
 
-        A Canopy server of your own on 127.0.0.1, over plain HTTP, with two identities, a native
-        and a web key. It keeps nothing: what it prints at its start is good until it ends.
+        A Canopy server of your own on 127.0.0.1, over plain HTTP, with three identities, a
+        native and a web key, which are always the same. Sessions end with it.
 
           --port N              listen there; 0, the default, chooses a free port
           --lifetime S          seconds that access tokens live (900)
@@ -14,7 +14,12 @@ extension Sandbox {
           --no-wrap             bare objects, without {"data":…}
           --strict              400 for unknown fields in requests
           --code-null           errors with a null code
+          --identities N        also user1@example.com to userN@example.com
+          --token-bytes N       access tokens of at least N bytes (up to 1 MiB)
+          --no-history          leave presentations out of /admin/state
           --fault FAULT         spoil a request; may be repeated, first come, first served
+          --chaos SEED:PERMILLE spoil so many of 1000 refreshes, with faults that a client can
+                                recover from; the same order of requests meets the same faults
           -h, --help · --version
 
         A FAULT is NAME or NAME:SETTING,…
@@ -24,7 +29,8 @@ extension Sandbox {
                                 html-200 empty-200 non-json no-refresh-token no-expires-in
                                 echo-body huge-body
           before, after         whether the request takes effect first, where that is open
-          on=ENDPOINT           refresh (usual), login, logout, me, sessions
+          on=ENDPOINT           refresh (usual), login, logout, me, sessions, mfa
+          identity=EMAIL        only requests of this identity
           count=N               how many requests (1); 0 for every one
           retry-after=S         or retry-after=date:S for an HTTP date S seconds ahead
           delay-ms=N            what slow waits (1000)
@@ -34,7 +40,10 @@ extension Sandbox {
           GET /admin/state                               counters and families
           GET, POST, DELETE /admin/faults                {"name":"status-503","when":"after",
                                                          "on":"refresh","count":1,
-                                                         "retry_after":"5"}, or an array
+                                                         "identity":"ada@example.com",
+                                                         "retry_after":"5"}, or an array;
+                                                         DELETE ends chaos too
+          POST /admin/chaos {"seed":N,"permille":M}
           POST /admin/release                            lets held answers go
           POST /admin/advance {"seconds":S}              moves the sandbox's clock
           POST /admin/revoke-key {"key":"pk_…"}

@@ -14,6 +14,11 @@ struct Options {
     var rules = ServerRules()
     var wire = WireSwitches()
     var faults: [PlannedFault] = []
+    var chaos: Chaos?
+    /// Identities besides those that are always there.
+    var extraIdentities = 0
+    /// The least length of access tokens.
+    var accessTokenBytes = 0
 
     /// What the command line asks for.
     enum Request {
@@ -29,7 +34,7 @@ struct Options {
     private enum Name: Int32, CaseIterable {
         // Above any character, so that '?' and ':' stay getopt's own answers.
         case port = 256
-        case lifetime, grace, refreshLifetime, fault
+        case lifetime, grace, refreshLifetime, fault, chaos, identities, tokenBytes, noHistory
         case noThrottle, newSuccessor, noWrap, strict, codeNull, help, version
 
         var text: StaticString {
@@ -39,6 +44,10 @@ struct Options {
             case .grace: "grace"
             case .refreshLifetime: "refresh-lifetime"
             case .fault: "fault"
+            case .chaos: "chaos"
+            case .identities: "identities"
+            case .tokenBytes: "token-bytes"
+            case .noHistory: "no-history"
             case .noThrottle: "no-throttle"
             case .newSuccessor: "new-successor"
             case .noWrap: "no-wrap"
@@ -51,8 +60,12 @@ struct Options {
 
         var takesValue: Bool {
             switch self {
-            case .port, .lifetime, .grace, .refreshLifetime, .fault: true
-            case .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull, .help, .version: false
+            case .port, .lifetime, .grace, .refreshLifetime, .fault, .chaos, .identities,
+                .tokenBytes:
+                true
+            case .noHistory, .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull, .help,
+                .version:
+                false
             }
         }
     }
@@ -99,6 +112,18 @@ struct Options {
                 } catch {
                     throw Unusable(text: "--fault \(value): \(error.text)")
                 }
+            case .chaos:
+                guard let chaos = Chaos(flag: value) else {
+                    throw Unusable(
+                        text: "--chaos \(value): not SEED:PERMILLE, a whole number and one of 0 "
+                            + "to 1000")
+                }
+                options.chaos = chaos
+            case .identities:
+                options.extraIdentities = try number(name, 0...100_000)
+            case .tokenBytes:
+                options.accessTokenBytes = try number(name, 0...(1 << 20))
+            case .noHistory: options.rules.keepsHistory = false
             case .noThrottle: options.rules.throttlesSignIns = false
             case .newSuccessor: options.rules.graceAnswer = .newSuccessor
             case .noWrap: options.wire.wrapsData = false
@@ -108,11 +133,25 @@ struct Options {
         }
         let rest = CommandLine.arguments.dropFirst(Int(clinux_optind()))
         if let extra = rest.first { throw Unusable(text: "unexpected argument \(extra)") }
+        let emails = Set(Canopy.people(extra: options.extraIdentities).map(\.email))
+        for fault in options.faults {
+            guard let email = fault.email, !emails.contains(email) else { continue }
+            throw Unusable(text: "--fault: identity \(email): not one of this sandbox's")
+        }
         return .serve(options)
     }
 
     private static var value: String {
         clinux_optarg().map { String(cString: $0) } ?? ""
+    }
+
+    private static func number(_ name: Name, _ range: ClosedRange<Int>) throws(Unusable) -> Int {
+        guard let number = Int(value), range.contains(number) else {
+            throw Unusable(
+                text: "--\(name.text) \(value): not a number from \(range.lowerBound) to "
+                    + "\(range.upperBound)")
+        }
+        return number
     }
 
     private static func seconds(

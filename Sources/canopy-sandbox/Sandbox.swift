@@ -8,6 +8,8 @@ internal import SandboxRules
 @main
 enum Sandbox {
     static func main() {
+        // Whoever reads the greeting may leave after it.
+        signal(SIGPIPE, SIG_IGN)
         let options: Options
         do throws(Options.Unusable) {
             switch try Options.parse() {
@@ -38,8 +40,14 @@ enum Sandbox {
         var text = "listening \(canopy.issuer)\n"
         text += "native key \(canopy.nativeKey.text)\n"
         text += "web key \(canopy.webKey.text)\n"
-        for person in Canopy.people {
+        for person in canopy.people {
             text += "identity \(person.email) password \(person.password)\n"
+        }
+        let second = Canopy.second
+        text += "second factor \(second.email) totp \(second.totp)\n"
+        text += "second factor \(second.email) email_otp \(second.emailCode)\n"
+        for code in second.recoveryCodes {
+            text += "second factor \(second.email) recovery_code \(code)\n"
         }
         return text
     }

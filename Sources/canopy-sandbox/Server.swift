@@ -123,8 +123,7 @@ struct Server: ~Copyable {
             if request.method == "POST", request.path == "/admin/release" { release() }
             return send(canopy.admin(request, held: held, released: held), to: connection)
         }
-        connection.family = canopy.presentedFamily(request)
-        if let family = connection.family { canopy.ledger.requestArrived(family) }
+        connection.family = canopy.countArrival(request)
         switch canopy.handle(request) {
         case .answer(let answer): send(answer, to: connection)
         case .close: drop(connection)

@@ -2,29 +2,60 @@ internal import AgentCore
 internal import CLinux
 internal import SandboxRules
 
-/// Makes tokens and keys, and remembers which text stands for which refresh token.
+/// Makes tokens, and reads refresh tokens back.
 ///
-/// Everything it makes opens this sandbox alone, and dies with the process: text, not ``Secret``.
+/// It remembers none: a refresh token's text is its id and a check that only this process can
+/// compute. Everything it makes opens this sandbox alone, and dies with the process: text, not
+/// ``Secret``.
 struct TokenMint {
-    private var ids: [String: RefreshTokenID] = [:]
-    private var texts: [RefreshTokenID: String] = [:]
+    /// The least length of access tokens, in bytes.
+    let accessTokenBytes: Int
+    private let secret = random()
+    private var made: UInt64 = 0
 
-    /// A new refresh token's id; its text is fixed with it.
-    mutating func refreshToken() -> RefreshTokenID {
-        while true {
-            let id = RefreshTokenID(Self.random())
-            // 64 bits hardly ever meet twice; the ledger traps if they do.
-            guard texts[id] == nil else { continue }
-            let text = "crt_" + Self.randomText(bytes: 32)
-            ids[text] = id
-            texts[id] = text
-            return id
-        }
+    init(accessTokenBytes: Int) {
+        self.accessTokenBytes = accessTokenBytes
     }
 
-    func id(of text: String) -> RefreshTokenID? { ids[text] }
+    /// A new refresh token's id.
+    mutating func refreshToken() -> RefreshTokenID {
+        made += 1
+        return RefreshTokenID(Self.shuffled(made &+ secret))
+    }
 
-    func text(of id: RefreshTokenID) -> String { texts[id] ?? "" }
+    /// Another number for each number, without an order to be seen: the last step of SplitMix64.
+    static func shuffled(_ number: UInt64) -> UInt64 {
+        var z = number
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+
+    private static let refreshPrefix = "crt_"
+
+    /// The id of a refresh token that this mint has made, or might.
+    func id(of text: String) -> RefreshTokenID? {
+        guard text.hasPrefix(Self.refreshPrefix), text.utf8.count == Self.refreshLength,
+            let number = UInt64(text.suffix(16), radix: 16), self.text(of: .init(number)) == text
+        else { return nil }
+        return RefreshTokenID(number)
+    }
+
+    private static let refreshLength = refreshPrefix.utf8.count + 32 + 16
+
+    /// A refresh token's text.
+    func text(of id: RefreshTokenID) -> String {
+        var check: [UInt8] = []
+        for part in 0..<3 {
+            // SipHash, under the process's own random key and one of ours.
+            var hasher = Hasher()
+            hasher.combine(secret)
+            hasher.combine(id)
+            hasher.combine(part)
+            withUnsafeBytes(of: hasher.finalize()) { check.append(contentsOf: $0) }
+        }
+        return Self.refreshPrefix + Self.base64URL(check) + Self.row(id)
+    }
 
     /// The start of a refresh token's text: enough to recognise it, too little to use it.
     func prefix(of id: RefreshTokenID) -> String { String(text(of: id).prefix(12)) }
@@ -40,11 +71,25 @@ struct TokenMint {
         return RefreshTokenID(number)
     }
 
-    static func key() -> String { "pk_" + randomText(bytes: 18) }
+    /// The number of a sign-in that waits for a second factor.
+    static func challenge() -> UInt64 { random() }
 
     /// A JWT in shape and claims; its signature is made up.
-    static func accessToken(
+    func accessToken(
         issuer: String, identity: String, issuedAt: WallTime, expiresAt: WallTime
+    ) -> String {
+        let token = Self.accessToken(issuer, identity, issuedAt, expiresAt, padding: nil)
+        let missing = accessTokenBytes - token.utf8.count
+        guard missing > 0 else { return token }
+        // Four characters of base64 carry three bytes.
+        return Self.accessToken(
+            issuer, identity, issuedAt, expiresAt,
+            padding: String(repeating: "x", count: (missing * 3 + 3) / 4))
+    }
+
+    private static func accessToken(
+        _ issuer: String, _ identity: String, _ issuedAt: WallTime, _ expiresAt: WallTime,
+        padding: String?
     ) -> String {
         let head = #"{"alg":"RS256","typ":"JWT","kid":"sandbox"}"#
         var json = JSONWriter(into: [UInt8]())
@@ -56,6 +101,7 @@ struct TokenMint {
         json.member("exp", expiresAt.seconds)
         json.member("environment_id", Names.environment)
         json.member("jti", randomText(bytes: 9))
+        json.member("padding", ifPresent: padding)
         json.endObject()
         // A signature of RS256 has 256 bytes with a key of 2048 bits.
         return base64URL(Array(head.utf8)) + "." + base64URL(json.finish()) + "."

@@ -8,14 +8,20 @@ internal import LinuxSystem
 /// One new connection for each request; no cookies, no redirects, no automatic retry, the system's
 /// CAs, and every wait bounded.
 final class CanopyClient {
-    /// Resolving, connecting and TLS together. ROTATION, step 4.
+    /// Resolving, connecting and TLS together.
+    ///
+    /// ROTATION, step 4.
     private static let connectPatience = TimeSpan.seconds(10)
 
-    /// From the last byte sent to the whole answer. ROTATION, step 4.
+    /// From the last byte sent to the whole answer.
+    ///
+    /// ROTATION, step 4.
     private static let answerPatience = TimeSpan.seconds(30)
 
     /// A dead path is told from a slow server: asked after 2 s of silence, then each second, and
-    /// given up after three misses; unacknowledged data after 5 s. ROTATION, step 4.
+    /// given up after three misses; unacknowledged data after 5 s.
+    ///
+    /// ROTATION, step 4.
     private static let keepAliveIdle: Int32 = 2
     private static let keepAliveInterval: Int32 = 1
     private static let keepAliveMisses: Int32 = 3
@@ -225,9 +231,10 @@ final class CanopyClient {
     }
 }
 
-/// What libcurl's error codes say of the question that matters: may the token have been presented?
+/// What libcurl's error codes say of whether the token may have been presented.
 enum TransferFailure {
     /// Explicitly mapped: what fails before a connection is ready for the request was not sent.
+    ///
     /// Whatever is not listed counts as sent, an unknown code too.
     static func wasSent(_ code: CURLcode, connectionWasReady: Bool) -> Bool {
         switch code {

@@ -27,7 +27,8 @@ enum Exchange {
         guard clinux_set_close_on_exec(channelDescriptor, 1) == 0,
             let job = channel.readJob()
         else {
-            StandardError.write("canopyd-exchange is started by canopyd, and does nothing by itself")
+            StandardError.write(
+                "canopyd-exchange is started by canopyd, and does nothing by itself")
             exit(EX_USAGE)
         }
         run(job, channel, memory)
@@ -53,7 +54,9 @@ enum Exchange {
     }
 
     /// Profiles that the keyring knows and the state directory does not: it was lost, or the
-    /// keyring came from elsewhere. They are reported, so that a user is told why.
+    /// keyring came from elsewhere.
+    ///
+    /// They are reported, so that a user is told why.
     private static func discover(
         _ job: Job, _ channel: Channel, _ keyring: Reading<SecretServiceStore.Connection>,
         _ memory: SecretMemory

@@ -1,8 +1,9 @@
 internal import AgentCore
 internal import LinuxSystem
 
-/// Questions that the server answers for an access token. They touch neither keyring nor refresh
-/// token.
+/// Questions that the server answers for an access token.
+///
+/// They touch neither keyring nor refresh token.
 enum Queries {
     /// `identity`: the fields of INTERFACE and the names, where the server sends them.
     static func identity(_ answer: CanopyAnswer, memory: SecretMemory) -> ExchangeOutcome {

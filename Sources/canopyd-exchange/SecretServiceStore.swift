@@ -8,7 +8,9 @@ internal import LinuxSystem
 /// Every call is bounded in time, and none ever raises a prompt: nobody may be there to answer, and
 /// libsecret waits for ever.
 final class SecretServiceStore {
-    /// The time that one call to the keyring gets. The slowest seen on a loaded machine: 50 ms.
+    /// The time that one call to the keyring gets.
+    ///
+    /// The slowest seen on a loaded machine: 50 ms.
     private static let callPatience = TimeSpan.seconds(5)
 
     /// How long after its deadline a cancelled call may take to return.
@@ -152,7 +154,9 @@ final class SecretServiceStore {
     }
 
     /// The highest generation of a sign-in among `signIns`, or else of any; nil if no item holds a
-    /// session. Sets the item that will be rewritten.
+    /// session.
+    ///
+    /// Sets the item that will be rewritten.
     private func best(
         of matches: [OpaqueItem], knowing signIns: KnownSignIns?
     ) -> Reading<StoredSession?> {
@@ -396,7 +400,9 @@ final class SecretServiceStore {
     private typealias OpaqueCancellable = UnsafeMutablePointer<GCancellable>
     private typealias ErrorSlot = UnsafeMutablePointer<GError>?
 
-    /// Runs a call under the deadline. nil from `body` means that `error` says why.
+    /// Runs a call under the deadline.
+    ///
+    /// nil from `body` means that `error` says why.
     private static func bounded<Value>(
         _ body: (OpaqueCancellable?, inout ErrorSlot) -> Value?
     ) -> Reading<Value> {

@@ -37,6 +37,9 @@ final class Agent {
     private let startedAt = WallTime.now
     private let place: Place
     private let loop: EventLoop
+    private let sleep: SleepInhibitor
+    private let keyringWatch: KeyringWatch
+    private let network: NetworkWatch
     private var profiles: [ProfileName: ServedProfile] = [:]
 
     /// Clients that asked for a profile that is not known, before the keyring was searched.
@@ -64,6 +67,13 @@ final class Agent {
         self.place = place
         self.settings = settings
         self.loop = loop
+        sleep = SleepInhibitor(on: loop)
+        keyringWatch = KeyringWatch(on: loop)
+        network = NetworkWatch(on: loop)
+        sleep.onResume = { [unowned self] in surroundingsChanged(at: .now) }
+        network.onChange = { [unowned self] in surroundingsChanged(at: .now) }
+        keyringWatch.onChange = { [unowned self] in keyringChanged(at: .now) }
+        keyringWatch.onLoss = { [unowned self] in keyringLost($0, at: .now) }
     }
 
     /// Finds the profiles that the state directory knows, and starts reading them.
@@ -166,7 +176,9 @@ final class Agent {
             rotations: rotations.sorted { $0.key < $1.key }.flatMap { profile, outcomes in
                 outcomes.sorted { $0.key < $1.key }.map { (profile, $0.key, $0.value) }
             },
-            exchanges: durations.sorted { $0.key.rawValue < $1.key.rawValue }.map { ($0.key, $0.value) },
+            exchanges: durations.sorted { $0.key.rawValue < $1.key.rawValue }.map {
+                ($0.key, $0.value)
+            },
             requests: statistics(), connections: connections(), keyring: keyring.state)
     }
 
@@ -304,10 +316,12 @@ final class Agent {
             wakeUpIsStale = false
             var earliest = strangers.map(\.deadline).min()
             for profile in profiles.values {
-                guard let time = profile.wakeUp else { continue }
+                guard let time = profile.wakeUp(mayRotate: !sleep.isPreparing) else { continue }
                 earliest = min(time, earliest ?? time)
             }
-            if let time = loading?.deadline { earliest = min(time, earliest ?? time) }
+            for time in [loading?.deadline, keyringWatch.wakeUp] {
+                if let time { earliest = min(time, earliest ?? time) }
+            }
             cachedWakeUp = earliest
         }
         return cachedWakeUp
@@ -317,6 +331,7 @@ final class Agent {
     func wake(at now: Moment) {
         wakeUpIsStale = true
         loading?.expire(at: now.boot)
+        keyringWatch.wake(at: now.boot)
         for stranger in strangers where stranger.deadline <= now.boot {
             deliver(stranger.client, Reply(Agent.timeout(nil)))
         }
@@ -368,11 +383,46 @@ final class Agent {
     // MARK: Surroundings
 
     /// The machine woke up, or the network changed.
-    func surroundingsChanged(at now: Moment) {
+    private func surroundingsChanged(at now: Moment) {
         for profile in profiles.values {
             profile.machine.surroundingsChanged(at: now)
             settle(profile, at: now)
         }
+    }
+
+    private func keyringChanged(at now: Moment) {
+        keyring = KeyringStanding(.ok, owner: keyring.owner)
+        for profile in profiles.values {
+            profile.machine.keyringChanged(at: now)
+            settle(profile, at: now)
+        }
+        load(at: now)
+        onChange()
+    }
+
+    private func keyringLost(_ failure: Failure, at now: Moment) {
+        note(.failed(failure))
+        for profile in profiles.values {
+            profile.machine.keyringLost(failure, at: now)
+            settle(profile, at: now)
+        }
+        onChange()
+    }
+
+    /// Listens for what something waits for, and for nothing else.
+    private func chooseWatches(at now: Moment) {
+        var awaitsKeyring = false
+        var awaitsNetwork = false
+        for profile in profiles.values {
+            guard case .paused(let pause) = profile.machine.phase else { continue }
+            switch pause.failure.kind {
+            case .keyringLocked, .keyringUnavailable, .successorUnstored: awaitsKeyring = true
+            case .notPresented, .noAnswer, .somebodyInBetween: awaitsNetwork = true
+            case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy: break
+            }
+        }
+        keyringWatch.isAwaited(awaitsKeyring, at: now.boot)
+        network.listen(awaitsNetwork)
     }
 
     // MARK: Stopping
@@ -394,7 +444,7 @@ final class Agent {
 
     /// Whether no exchange is at work.
     var isIdle: Bool {
-        loading == nil && profiles.values.allSatisfy { $0.process == nil }
+        loading == nil && profiles.values.allSatisfy { $0.process == nil && !$0.isStarting }
     }
 
     // MARK: Exchanges
@@ -403,11 +453,12 @@ final class Agent {
     private func settle(_ profile: ServedProfile, at now: Moment) {
         wakeUpIsStale = true
         profile.rendered = nil
-        if profile.process == nil, !isStopping {
+        if profile.process == nil, !profile.isStarting, !isStopping {
             proceed(profile, at: now)
         }
         answerWaiters(of: profile, at: now)
         tell(profile, at: now)
+        chooseWatches(at: now)
     }
 
     private func proceed(_ profile: ServedProfile, at now: Moment) {
@@ -429,7 +480,10 @@ final class Agent {
         switch profile.machine.step(at: now.boot) {
         case .nothing: break
         case .load: load(at: now)
-        case .rotate(let mayPresent): rotate(profile, mayPresent: mayPresent, at: now)
+        case .rotate(let mayPresent):
+            // A machine that goes to sleep now wakes up after the server's grace.
+            guard !sleep.isPreparing else { return }
+            rotate(profile, mayPresent: mayPresent, at: now)
         }
     }
 
@@ -504,8 +558,26 @@ final class Agent {
         return job
     }
 
+    /// Starts an exchange once the machine is held awake, if it can be.
     private func start(_ job: Job, for profile: ServedProfile, at now: Moment) {
+        switch job.kind {
+        case .rotate, .signIn, .signOut:
+            profile.isStarting = true
+            sleep.hold { [weak self, weak profile] in
+                guard let self, let profile else { return }
+                profile.isStarting = false
+                if isStopping, profile.machine.isUnstored == false { return sleep.release() }
+                profile.holdsAwake = true
+                spawn(job, for: profile, at: .now)
+            }
+        case .load, .identity, .sessions, .revokeSession:
+            spawn(job, for: profile, at: now)
+        }
+    }
+
+    private func spawn(_ job: Job, for profile: ServedProfile, at now: Moment) {
         profile.machine.exchangeBegan(job.kind, at: now.boot)
+        wakeUpIsStale = true
         do throws(SystemError) {
             profile.process = try ExchangeProcess(
                 job, executable: place.executable, slot: profile.slot, loop: loop
@@ -514,10 +586,17 @@ final class Agent {
             }
         } catch {
             Journal.error("The exchange cannot be started", ("error", "\(error)"))
+            letSleep(profile)
             profile.machine.exchangeDied("\(error)", at: now, draw: Agent.draw())
             answerAsker(
                 of: profile, Refusals.problem(Failure(.notPresented, "\(error)"), profile.name))
         }
+    }
+
+    private func letSleep(_ profile: ServedProfile) {
+        guard profile.holdsAwake else { return }
+        profile.holdsAwake = false
+        sleep.release()
     }
 
     private func heard(_ news: ExchangeProcess.News, of profile: ServedProfile) {
@@ -531,6 +610,7 @@ final class Agent {
             ended(outcome, of: profile, at: now)
         case .ended(let words):
             profile.process = nil
+            letSleep(profile)
             if case .exchanging = profile.machine.phase {
                 died(words, profile, at: now)
             }

@@ -160,21 +160,28 @@ enum Canopyd {
             reload(configuration, agent, listener)
         }
 
+        var told = ""
+        agent.onChange = { [unowned agent] in
+            let status = summary(of: agent.views(at: .now))
+            guard status != told, stopping == nil else { return }
+            told = status
+            Notifier.status(status)
+        }
         agent.start(at: .now)
         Notifier.ready("Serving")
         Journal.info("Serving", ("version", Version.text))
-        try loop.run {
+        try loop.run { isDue in
             connections.serveReady()
-            let now = Moment.now
-            if let wakeUp = connections.wakeUp, wakeUp <= now.boot {
+            if isDue {
+                let now = Moment.now
                 connections.wake(at: now.boot)
+                if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
             }
-            if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
             let wakeUp = earlier(connections.wakeUp, agent.nextWakeUp)
             guard let began = stopping else { return (wakeUp, connections.hasWork) }
             // Answers that are on their way get a moment to arrive.
             let end = began + .seconds(Int64(Limits.stopSeconds))
-            if agent.isIdle, !connections.isSending || end <= now.boot { loop.stop() }
+            if agent.isIdle, !connections.isSending || end <= .now { loop.stop() }
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
@@ -200,7 +207,18 @@ enum Canopyd {
                     "The configuration is bad, and what was in force stays so", ("line", error))
             }
         }
-        Notifier.ready("Serving")
+        Notifier.ready(summary(of: agent.views(at: .now)))
+    }
+
+    /// A sentence about all profiles, for `systemctl status`.
+    private static func summary(of profiles: [ProfileView]) -> String {
+        guard !profiles.isEmpty else { return "Serving; nothing is signed in" }
+        let states = ProfileState.allCases.compactMap { state -> String? in
+            let names = profiles.filter { $0.state == state }.map(\.profile.text)
+            guard let first = names.first else { return nil }
+            return "\(state.rawValue): \(names.count == 1 ? first : "\(names.count) profiles")"
+        }
+        return "Serving; " + states.joined(separator: ", ")
     }
 
     private static func earlier(_ one: BootTime?, _ other: BootTime?) -> BootTime? {

@@ -37,7 +37,9 @@ struct Configuration {
         }
     }
 
-    /// nil if there is no such file. Of one that is too large, one byte more than is allowed.
+    /// The file's bytes; nil if there is no such file.
+    ///
+    /// Of one that is too large, more than is allowed and not all.
     private func contents(of path: String) throws(SystemError) -> [UInt8]? {
         // Not to hang on a FIFO; reading a directory fails by itself.
         let descriptor = clinux_open(path, O_RDONLY | O_NONBLOCK, 0)

@@ -10,7 +10,7 @@ internal import LinuxSystem
 final class EventLoop {
     private let event: OpaquePointer
     private var isOver = false
-    private var timer: BootTimer?
+    private let timer: BootTimer
 
     /// Throws if the kernel gives no epoll or timer descriptors.
     init() throws(SystemError) {
@@ -28,13 +28,17 @@ final class EventLoop {
 
     /// Runs until ``stop()``.
     ///
-    /// `turn` is called after each handler, and before the first; it returns when the timer is to
-    /// go off (nil for never), and whether there is work left that waits for nothing.
-    func run(_ turn: () -> (wakeUp: BootTime?, hasWork: Bool)) throws(SystemError) {
+    /// `turn` is called after each handler, and before the first, and told whether the time has
+    /// come that it named last; so that a turn without anything due reads no clock. It returns
+    /// when the timer is to go off (nil for never), and whether there is work left that waits for
+    /// nothing.
+    func run(
+        _ turn: (_ isDue: Bool) -> (wakeUp: BootTime?, hasWork: Bool)
+    ) throws(SystemError) {
         while !isOver {
-            let next = turn()
+            let next = turn(timer.hasGoneOff)
             if isOver { break }
-            try timer?.set(next.wakeUp)
+            try timer.set(next.wakeUp)
             try check("sd_event_run", sd_event_run(event, next.hasWork ? 0 : UInt64.max))
         }
     }
@@ -64,10 +68,8 @@ final class EventLoop {
     /// For libraries that bring their own sources to the loop (sd-bus).
     var raw: OpaquePointer { event }
 
-    deinit {
-        timer = nil
-        sd_event_unref(event)
-    }
+    // The timer's source keeps the loop alive until it has gone itself.
+    deinit { sd_event_unref(event) }
 }
 
 /// What a descriptor is ready for.
@@ -76,7 +78,9 @@ struct Readiness: OptionSet {
 
     static let readable = Readiness(rawValue: UInt32(EPOLLIN.rawValue))
     static let writable = Readiness(rawValue: UInt32(EPOLLOUT.rawValue))
-    /// Both directions are closed. Reported whether asked for or not.
+    /// Both directions are closed.
+    ///
+    /// Reported whether asked for or not.
     static let hungUp = Readiness(rawValue: UInt32(EPOLLHUP.rawValue))
     /// Reported whether asked for or not.
     static let failed = Readiness(rawValue: UInt32(EPOLLERR.rawValue))
@@ -177,6 +181,9 @@ private final class BootTimer {
     private var source: OpaquePointer?
     private var armed: BootTime?
 
+    /// Whether the time has come since ``set(_:)`` was called last.
+    private(set) var hasGoneOff = false
+
     init(_ event: OpaquePointer) throws(SystemError) {
         try check(
             "sd_event_add_time",
@@ -187,27 +194,32 @@ private final class BootTimer {
                         let timer = Unmanaged<BootTimer>.fromOpaque(object).takeUnretainedValue()
                         // It is a one-shot: what is due is found out by the loop's turn.
                         timer.armed = nil
+                        timer.hasGoneOff = true
                     }
                     return 0
                 }, Unmanaged.passUnretained(self).toOpaque()))
-        try check("sd_event_source_set_enabled", sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
+        try check(
+            "sd_event_source_set_enabled", sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
     }
 
     /// Microseconds that the kernel may be late; sd-event's own default is 250,000.
     private static let accuracy: UInt64 = 1000
 
     func set(_ time: BootTime?) throws(SystemError) {
+        hasGoneOff = false
         guard time != armed else { return }
         armed = time
         guard let time else {
             return try check(
-                "sd_event_source_set_enabled", sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
+                "sd_event_source_set_enabled",
+                sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
         }
         // Rounded up: waking up early would find nothing due.
         let microseconds = UInt64(max(0, time.nanoseconds) / 1000) + 1
         try check("sd_event_source_set_time", sd_event_source_set_time(source, microseconds))
         try check(
-            "sd_event_source_set_enabled", sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT)))
+            "sd_event_source_set_enabled",
+            sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT)))
     }
 
     deinit { sd_event_source_disable_unref(source) }

@@ -13,6 +13,12 @@ final class ServedProfile {
     /// The exchange that is at work on this profile; a load is shared.
     var process: ExchangeProcess?
 
+    /// Whether an exchange is about to be started.
+    var isStarting = false
+
+    /// Whether the machine is held awake for the exchange that runs.
+    var holdsAwake = false
+
     /// Who asked for the job that runs, if somebody did.
     var asker: ClientID?
     var requests: [Request] = []
@@ -66,7 +72,9 @@ final class ServedProfile {
     }
 
     /// The earliest thing to be done for the profile; nil for nothing.
-    var wakeUp: BootTime? {
+    ///
+    /// Without `mayRotate` nothing is started, and so nothing is due.
+    func wakeUp(mayRotate: Bool) -> BootTime? {
         var earliest: BootTime?
         func consider(_ time: BootTime?) {
             guard let time else { return }
@@ -74,7 +82,7 @@ final class ServedProfile {
         }
         if let process {
             consider(process.deadline)
-        } else {
+        } else if mayRotate, !isStarting {
             consider(machine.wakeUp)
         }
         for waiter in waiters { consider(waiter.deadline) }

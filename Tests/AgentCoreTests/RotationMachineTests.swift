@@ -332,6 +332,11 @@ struct RotationMachineTests {
         machine.exchangeBegan(.rotate, at: due)
         machine.exchangeDied("killed", at: Example.moment(5003), draw: 0)
         #expect(step(machine, at: 5004) == .rotate(mayPresent: false))
+        // Nor does a keyring that is found locked in the attempt, after the rotation point too.
+        var locked = machine
+        locked.exchangeBegan(.rotate, at: Example.moment(5004).boot)
+        locked.exchangeEnded(.failed(failure), at: Example.moment(5004), draw: 0)
+        #expect(step(locked, at: 9000) == .rotate(mayPresent: false))
         // Nor does a client.
         machine.validityWanted(at: Example.moment(5003))
         _ = machine.rotationForced(at: Example.moment(5005))
@@ -406,18 +411,21 @@ struct RotationMachineTests {
 
     // MARK: Surroundings
 
-    @Test("A resume or a new network wakes what failed for want of it, and nothing else")
+    @Test("A resume or a new network wakes what failed for want of it, once a second at most")
     func surroundings() {
         for kind in Failure.Kind.allCases {
-            var machine = Self.paused(kind)
-            machine.surroundingsChanged(at: Example.moment(720.1))
+            var machine = Self.paused(kind, draw: 0.999)
+            let due = machine.wakeUp
+            machine.surroundingsChanged(at: Example.moment(720.25))
             switch kind {
             case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .lockBusy:
-                #expect(step(machine, at: 720.1) == .rotate(mayPresent: true))
-                #expect(Self.gives(machine, 300, at: 720.1) == "wait")
+                #expect(machine.wakeUp == Example.moment(721).boot)
+                machine.surroundingsChanged(at: Example.moment(722))
+                #expect(step(machine, at: 721) == .rotate(mayPresent: true))
+                #expect(Self.gives(machine, 300, at: 721) == "wait")
             case .throttled, .refused, .notNative, .keyringLocked, .keyringUnavailable,
                 .storageFailed, .successorUnstored:
-                #expect(step(machine, at: 720.1) == .nothing)
+                #expect(machine.wakeUp == due)
             }
         }
         var throttled = Self.paused(.throttled, wait: .seconds(60))

@@ -1,2 +1,3 @@
 import Testing
+
 @Test("placeholder") func x() {}

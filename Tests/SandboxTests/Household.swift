@@ -34,6 +34,11 @@ final class Household {
         ledger.revokeSession(row: row, of: identity)
     }
 
+    /// Lets a request with the token arrive, and leaves it there.
+    func arrive(_ token: RefreshTokenID) {
+        _ = ledger.requestArrived(token)
+    }
+
     func signInWait(address: UInt64) -> TimeSpan? {
         ledger.signInWait(address: address, at: now)
     }

@@ -127,16 +127,35 @@ struct SessionsTests {
     func inFlight() throws {
         let house = Household()
         let session = try #require(house.signIn())
-        house.ledger.requestArrived(session.family)
+        house.arrive(session.token)
         house.ledger.requestLeft(session.family)
         #expect(house.ledger.counters(of: session.family).maximumInFlight == 1)
-        house.ledger.requestArrived(session.family)
-        house.ledger.requestArrived(session.family)
+        house.arrive(session.token)
+        house.arrive(session.token)
         house.ledger.requestLeft(session.family)
         house.ledger.requestLeft(session.family)
         let counters = house.ledger.counters(of: session.family)
         #expect(counters.maximumInFlight == 2)
         #expect(counters.inFlight == 0)
+    }
+
+    @Test("A request that is lost on the server still counts as having arrived, in its order")
+    func arrivals() throws {
+        let house = Household()
+        let session = try #require(house.signIn())
+        house.arrive(session.token)
+        let next = try #require(house.rotate(session.token))
+        house.arrive(next)
+        house.arrive(session.token)
+        let counters = house.ledger.counters(of: session.family)
+        #expect(counters.arrivals == 3)
+        #expect(counters.refreshRequests == 1)
+        #expect(counters.generationsArrivedBackwards == 1)
+        #expect(counters.generationsPresentedBackwards == 0)
+        #expect(
+            house.ledger.arrivals(of: session.family) == [session.token, next, session.token])
+        house.arrive(RefreshTokenID(1 << 40))
+        #expect(house.ledger.counters(of: session.family).arrivals == 3)
     }
 
     @Test("A copy of a ledger knows nothing of what happens to the other")

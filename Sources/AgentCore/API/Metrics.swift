@@ -28,27 +28,36 @@ package struct Histogram: Sendable, Equatable {
 
 /// What was asked and how it was answered, since the daemon started.
 package struct RequestStatistics: Sendable {
-    /// A route's name in the metrics, and a status.
-    package struct Kind: Hashable, Sendable {
-        package let route: Route.Label
-        package let status: Int
-    }
-
-    package private(set) var counts: [Kind: Int64] = [:]
+    /// A row for each route, and in it a place for each status from 200 to 599.
+    private var counts = [Int64](
+        repeating: 0, count: Route.Label.allCases.count * statuses.count)
+    private static let statuses = 200..<600
     package private(set) var durations = Histogram.requests
 
     package init() {}
 
     /// Counts one answer, `span` after the request had been read.
     package mutating func answered(_ route: Route.Label, status: Int, after span: TimeSpan) {
-        counts[Kind(route: route, status: status), default: 0] += 1
+        precondition(Self.statuses.contains(status), "replies have final statuses")
+        counts[Int(route.rawValue) * Self.statuses.count + status - Self.statuses.lowerBound] += 1
         durations.observe(span)
+    }
+
+    /// What was answered at least once.
+    package var answers: [(route: Route.Label, status: Int, count: Int64)] {
+        Route.Label.allCases.flatMap { route in
+            Self.statuses.compactMap { status in
+                let place = Int(route.rawValue) * Self.statuses.count
+                let count = counts[place + status - Self.statuses.lowerBound]
+                return count > 0 ? (route, status, count) : nil
+            }
+        }
     }
 }
 
 extension Route {
     /// What the metrics call a route; `none` for requests that led to no route.
-    package enum Label: String, Sendable, CaseIterable {
+    package enum Label: UInt8, Sendable, CaseIterable {
         case token, profiles, profile, login, mfa, refresh, logout, identity, sessions
         case session, events, status, metrics
         case none
@@ -139,12 +148,10 @@ package struct MetricsView: Sendable {
                 exchange.durations)
         }
         page.family("requests", .counter, "Requests that were answered.")
-        for (kind, count) in requests.counts.sorted(by: {
-            ($0.key.route.rawValue, $0.key.status) < ($1.key.route.rawValue, $1.key.status)
-        }) {
+        for (route, status, count) in requests.answers {
             page.sample(
-                "requests_total",
-                [("route", kind.route.rawValue), ("status", String(kind.status))], String(count))
+                "requests_total", [("route", "\(route)"), ("status", String(status))],
+                String(count))
         }
         page.family(
             "request_duration_seconds", .histogram, "From a request's last byte to its answer.",

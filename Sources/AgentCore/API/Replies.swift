@@ -167,18 +167,27 @@ private func decimalDigits(_ value: Int64) -> Int {
     return digits
 }
 
+/// Lends the decimal digits of `value`, which is not negative.
+package func withDecimal<Result>(
+    _ value: Int64, _ body: (UnsafeRawBufferPointer) -> Result
+) -> Result {
+    precondition(value >= 0, "lengths, statuses and waits are not negative")
+    // Int64.max has 19 digits.
+    return withUnsafeTemporaryAllocation(byteCount: 19, alignment: 1) { digits in
+        var start = 19
+        var left = UInt64(value)
+        repeat {
+            start -= 1
+            digits[start] = UInt8(ascii: "0") + UInt8(left % 10)
+            left /= 10
+        } while left > 0
+        return body(UnsafeRawBufferPointer(rebasing: digits[start...]))
+    }
+}
+
 extension [UInt8] {
     /// Appends `value`, which is not negative, in decimal.
-    package mutating func appendDecimal(_ value: Int64) {
-        precondition(value >= 0, "lengths, statuses and waits are not negative")
-        let digits = decimalDigits(value)
-        for _ in 0..<digits { append(UInt8(ascii: "0")) }
-        var left = value
-        var at = count - 1
-        repeat {
-            self[at] = UInt8(ascii: "0") + UInt8(left % 10)
-            left /= 10
-            at -= 1
-        } while left > 0
+    mutating func appendDecimal(_ value: Int64) {
+        withDecimal(value) { append(contentsOf: $0) }
     }
 }

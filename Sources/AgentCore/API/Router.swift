@@ -200,9 +200,10 @@ package enum Router {
         private var values: [(parameter: Parameter, text: String)] = []
 
         init(_ query: UnsafeRawBufferPointer?, allowing allowed: [Parameter]) throws(Problem) {
-            for item in RequestTarget(path: UnsafeRawBufferPointer(start: nil, count: 0), query: query)
-                .items
-            {
+            for item in RequestTarget(
+                path: UnsafeRawBufferPointer(start: nil, count: 0), query: query
+            )
+            .items {
                 let (name, text): (String, String)
                 do throws(EncodedText.Malformed) {
                     name = try item.name.decoded()
@@ -213,7 +214,8 @@ package enum Router {
                 guard let parameter = Parameter(rawValue: name), allowed.contains(parameter) else {
                     let known =
                         allowed.isEmpty
-                        ? "it takes none" : "it takes " + allowed.map(\.rawValue).joined(separator: ", ")
+                        ? "it takes none"
+                        : "it takes " + allowed.map(\.rawValue).joined(separator: ", ")
                     throw Problem(
                         .badRequest,
                         "this resource has no parameter '\(readable(name))'; \(known)")

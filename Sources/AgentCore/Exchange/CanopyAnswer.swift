@@ -99,7 +99,9 @@ package enum RefreshMeaning: Sendable {
 
 extension CanopyAnswer {
     /// `Retry-After` in seconds or as a date, measured against the server's own `Date` where it
-    /// sent one: our clock may be wrong. nil without one that makes sense.
+    /// sent one: our clock may be wrong.
+    ///
+    /// nil without one that makes sense.
     package func waitTold(at now: Moment) -> TimeSpan? {
         guard let retryAfter else { return nil }
         if let seconds = Int64(retryAfter) {

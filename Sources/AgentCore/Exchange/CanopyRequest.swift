@@ -15,8 +15,9 @@ package struct CanopyRequest: Sendable {
     /// Goes into the `Authorization` header.
     package let accessToken: Secret?
 
-    /// The field that carries the token of a native refresh. Written down nowhere by the vendor;
-    /// the first thing to check against a real tenant.
+    /// The field that carries the token of a native refresh.
+    ///
+    /// Written down nowhere by the vendor; the first thing to check against a real tenant.
     private static let refreshTokenField: StaticString = "refresh_token"
 
     private static let root = "/v1/identity/auth"

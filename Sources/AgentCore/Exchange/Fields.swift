@@ -43,7 +43,9 @@ package struct FieldWriter: ~Copyable {
     }
 }
 
-/// One message, taken apart. A view: valid only while the bytes are.
+/// One message, taken apart.
+///
+/// A view: valid only while the bytes are.
 package struct FieldReader {
     package let kind: UInt8
     private var fields: [(tag: UInt8, range: Range<Int>)] = []

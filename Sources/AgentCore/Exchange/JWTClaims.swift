@@ -1,5 +1,7 @@
-/// The dates in an access token that is a JWT. The signature is the resource servers' business;
-/// for us a claim can only shorten what `expires_in` says.
+/// The dates in an access token that is a JWT.
+///
+/// The signature is the resource servers' business; for us a claim can only shorten what
+/// `expires_in` says.
 package struct JWTClaims: Equatable, Sendable {
     package let expiry: WallTime?
     package let issuedAt: WallTime?

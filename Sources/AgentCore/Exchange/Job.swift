@@ -26,10 +26,14 @@ package struct Job: Sendable, Equatable {
     /// Sign-outs: whether the server is left alone.
     package var isLocal = false
 
-    /// Sign-ins: the request's body as it came, unread. Queries: the access token.
+    /// Sign-ins: the request's body as it came, unread.
+    ///
+    /// Queries: the access token.
     package var secret: Secret?
 
-    /// Queries: the server. Sign-ins: what the configuration says where the body does not.
+    /// Queries: the server.
+    ///
+    /// Sign-ins: what the configuration says where the body does not.
     package var baseURL: String?
 
     /// Sign-ins: what the configuration says where the body does not.

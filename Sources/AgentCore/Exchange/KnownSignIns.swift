@@ -1,5 +1,7 @@
-/// What the state directory knows of one profile on one machine: which sign-ins there were, and
-/// how far each was used. No secrets.
+/// What the state directory knows of one profile on one machine: which sign-ins there were, and how
+/// far each was used.
+///
+/// No secrets.
 ///
 /// It is the part of the store that a restored keyring does not bring back, and so the judge of
 /// what the keyring holds. A value; the edge writes it durably before what it says is relied on.
@@ -7,7 +9,9 @@ package struct KnownSignIns: Equatable, Sendable {
     /// The sign-in that counts; nil before the first, and after a sign-out.
     package private(set) var current: SignInID?
 
-    /// Sign-ins that were begun and not finished. Several, if some were cut short.
+    /// Sign-ins that were begun and not finished.
+    ///
+    /// Several, if some were cut short.
     package private(set) var pending: [SignInID]
 
     /// By sign-in, the highest generation ever presented.
@@ -78,7 +82,9 @@ package struct KnownSignIns: Equatable, Sendable {
         return death(of: current) == nil
     }
 
-    /// Before presenting: from now on `generation` may have been presented. Never lowers a mark.
+    /// Before presenting: from now on `generation` may have been presented.
+    ///
+    /// Never lowers a mark.
     package mutating func raiseMark(of signIn: SignInID, to generation: Int64) {
         marks[signIn] = max(generation, marks[signIn] ?? generation)
     }
@@ -109,7 +115,9 @@ package struct KnownSignIns: Equatable, Sendable {
         self.account = account
     }
 
-    /// Records an end that is not to be forgotten. After a sign-out the profile is unknown.
+    /// Records an end that is not to be forgotten.
+    ///
+    /// After a sign-out the profile is unknown.
     package mutating func bury(_ death: Death) {
         if self.death(of: death.signIn) == nil {
             dead.append(death)

@@ -117,8 +117,9 @@ package enum PresentationGuard {
         return max(copy, durable ?? copy)
     }
 
-    /// The floor counts from the last rotation; a sign-in is none. The same bytes again are no new
-    /// rotation either, and must not miss the server's grace.
+    /// The floor counts from the last rotation; a sign-in is none.
+    ///
+    /// The same bytes again are no new rotation either, and must not miss the server's grace.
     private static func floorRemaining(_ item: SessionHeader, _ evidence: Evidence) -> TimeSpan {
         guard let last = item.lastRotation else { return .zero }
         let age = last.age(at: evidence.now, boot: evidence.boot)

@@ -1,5 +1,7 @@
-/// What Canopy's answer to a sign-in means. Nothing here is ever tried again by itself: passwords
-/// and codes are throttled, and five wrong ones lock an address out for 15 minutes.
+/// What Canopy's answer to a sign-in means.
+///
+/// Nothing here is ever tried again by itself: passwords and codes are throttled, and five wrong
+/// ones lock an address out for 15 minutes.
 package enum SignInMeaning: Sendable {
     /// Signed in with a native key.
     case granted(Grant, Identity)

@@ -16,7 +16,9 @@ package struct StoredSession: Equatable, Sendable {
         self.accessToken = accessToken
     }
 
-    /// The format that this program writes. A newer one is refused and never overwritten.
+    /// The format that this program writes.
+    ///
+    /// A newer one is refused and never overwritten.
     package static let formatVersion: Int64 = 1
 
     /// The secret of the item: a JSON object with a format version.

@@ -8,7 +8,9 @@ package protocol ByteSink: ~Copyable {
 extension ByteSink where Self: ~Copyable {
     /// Appends the UTF-8 of `text`.
     package mutating func append(_ text: StaticString) {
-        append(contentsOf: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        append(
+            contentsOf: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        )
     }
 
     /// Appends the UTF-8 of `text`.
@@ -25,7 +27,7 @@ extension ByteSink where Self: ~Copyable {
 
 extension [UInt8]: ByteSink {
     package mutating func append(contentsOf bytes: UnsafeRawBufferPointer) {
-        append(contentsOf: bytes[...])
+        append(contentsOf: bytes.bindMemory(to: UInt8.self))
     }
 }
 

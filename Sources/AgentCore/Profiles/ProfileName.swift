@@ -51,7 +51,8 @@ package struct ProfileName: Hashable, Comparable, Sendable, CustomStringConverti
             case .empty: return "the profile name is empty; \(rule)"
             case .tooLong(let count): return "the profile name has \(count) characters; \(rule)"
             case .badStart: return "the profile name starts with . or -; \(rule)"
-            case .badCharacter: return "the profile name has a character that is not allowed; \(rule)"
+            case .badCharacter:
+                return "the profile name has a character that is not allowed; \(rule)"
             }
         }
     }

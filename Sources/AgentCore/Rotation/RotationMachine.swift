@@ -112,7 +112,8 @@ package struct RotationMachine: Sendable {
             guard pause.until <= now else { return .nothing }
             // Without a session there is nothing to rotate: what failed was reading.
             return session == nil
-                ? .load : .rotate(mayPresent: isRotationDue(after: pause, at: now))
+                ? .load
+                : .rotate(mayPresent: !isUnstored && isRotationDue(after: pause, at: now))
         case .exchanging, .ended:
             return .nothing
         }
@@ -347,8 +348,10 @@ package struct RotationMachine: Sendable {
         phase = .resting(due: min(due, max(now.boot, earliestRotation(at: now))))
     }
 
-    /// Somebody wants a new generation. Returns false where the answer is the present state: a
-    /// rotation that would come too early, a wait that the server asked for, an end.
+    /// Somebody wants a new generation.
+    ///
+    /// Returns false where the answer is the present state: a rotation that would come too early, a
+    /// wait that the server asked for, an end.
     package mutating func rotationForced(at now: Moment) -> Bool {
         switch phase {
         case .unread, .exchanging:

@@ -16,8 +16,10 @@ package enum RotationTiming {
     }
 
     /// For how long a successor is not presented after an ambiguous attempt: 120 s or half of the
-    /// lifetime. An old request that is still queued in a proxy arrives before that, or the
-    /// server would take it for theft.
+    /// lifetime.
+    ///
+    /// An old request that is still queued in a proxy arrives before that, or the server would take
+    /// it for theft.
     package static func hold(lifetime: TimeSpan) -> TimeSpan {
         min(.seconds(120), lifetime * 0.5)
     }
@@ -26,8 +28,9 @@ package enum RotationTiming {
     /// gnome-keyring: KWallet writes five seconds late.
     package static let lateStoreHold = TimeSpan.seconds(15)
 
-    /// The waits before the same bytes are sent again after an ambiguous answer. The server's grace
-    /// is "moments": 0.5 + 1 + 2 + 4 s stay within 10.
+    /// The waits before the same bytes are sent again after an ambiguous answer.
+    ///
+    /// The server's grace is "moments": 0.5 + 1 + 2 + 4 s stay within 10.
     package static let quickRetries: [TimeSpan] = [
         .milliseconds(500), .seconds(1), .seconds(2), .seconds(4),
     ]

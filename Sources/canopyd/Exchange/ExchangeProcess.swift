@@ -76,7 +76,9 @@ final class ExchangeProcess {
         }
     }
 
-    /// Ends it, unless a refresh token may be spent already. Returns whether it was ended.
+    /// Ends it, unless a refresh token may be spent already.
+    ///
+    /// Returns whether it was ended.
     func abandon() -> Bool {
         guard !mustLive else { return false }
         kill(process, SIGKILL)
@@ -148,7 +150,9 @@ final class ExchangeProcess {
         }
         guard consumed > 0 else { return }
         var rest = SecretBuffer(in: .locked)
-        buffer.withBytes { rest.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[consumed...])) }
+        buffer.withBytes {
+            rest.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[consumed...]))
+        }
         incoming = consume rest
         for report in reports {
             if case .progress(.presenting) = report {

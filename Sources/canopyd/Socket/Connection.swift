@@ -12,7 +12,7 @@ final class Connection {
         /// Between requests, or within a head. Leaves when a request is all there.
         case reading
         /// Within a body. Leaves when it is all there.
-        case readingBody(Request, left: Int)
+        case readingBody(Request, Outcome, SecretBody?, left: Int)
         /// The agent has the request. Leaves with its answer, or when the client goes.
         case waiting(Request)
         /// The answer is partly sent. Leaves when it is all sent.
@@ -25,15 +25,15 @@ final class Connection {
         case closed
     }
 
-    /// A request whose head has been read.
+    /// The route, or why there is none.
+    private typealias Outcome = Result<Route, Router.Misrouted>
+
+    /// What its answer has to know of a request.
     private struct Request {
-        /// The route, or why there is none.
-        let outcome: Result<Route, Router.Misrouted>
+        let label: Route.Label
         let isHead: Bool
         let keepAlive: Bool
         let began: BootTime
-        /// The body, for routes that take one.
-        var body: SecretBody?
     }
 
     /// What the socket did not take.
@@ -45,13 +45,15 @@ final class Connection {
 
     let id: ClientID
     private let descriptor: Int32
-    private unowned let connections: Connections
+    // It outlives us: it is what holds us.
+    private unowned(unsafe) let connections: Connections
     private var watch: DescriptorWatch?
     private var awaited: Readiness = .readable
     private var phase: Phase = .reading
 
-    /// Bytes that were read and not used: a part of a head, or requests to come. Given back
-    /// while there are none, so that an idle connection costs no buffer.
+    /// Bytes that were read and not used: a part of a head, or requests to come.
+    ///
+    /// Given back while there are none, so that an idle connection costs no buffer.
     private var pending: UnsafeMutableRawBufferPointer?
 
     /// How many of the pending bytes have been searched for the head's end in vain.
@@ -70,7 +72,10 @@ final class Connection {
 
     /// Begins to watch the descriptor.
     func start(_ loop: EventLoop) throws(SystemError) {
-        watch = try loop.watch(descriptor, .readable) { [unowned self] in self.ready($0) }
+        watch = try loop.watch(descriptor, .readable) {
+            // We hold the watch.
+            [unowned(unsafe) self] in self.ready($0)
+        }
     }
 
     /// Whether nothing is being read, answered or sent.
@@ -116,17 +121,17 @@ final class Connection {
             guard let count = read(at: kept, atMost: connections.input.count - kept) else { return }
             restorePending()
             take(kept + count)
-        case .readingBody(let request, let left):
+        case .readingBody(let request, let outcome, let body, let left):
             guard let count = read(at: 0, atMost: min(left, connections.input.count)) else {
                 return
             }
             let bytes = UnsafeMutableRawBufferPointer(rebasing: connections.input[..<count])
-            request.body?.append(UnsafeRawBufferPointer(bytes))
+            body?.append(UnsafeRawBufferPointer(bytes))
             bytes.wipe()
             if left > count {
-                phase = .readingBody(request, left: left - count)
+                phase = .readingBody(request, outcome, body, left: left - count)
             } else {
-                perform(request)
+                perform(request, outcome, body?.secret())
             }
         case .draining(let left):
             guard let count = read(at: 0, atMost: connections.input.count) else { return }
@@ -192,10 +197,8 @@ final class Connection {
             wait(for: .readable)
         case .fault(let fault):
             endDeadline()
-            let request = Request(
-                outcome: .failure(Router.Misrouted(Problem(fault))), isHead: false,
-                keepAlive: false, began: .now, body: nil)
-            phase = .waiting(request)
+            phase = .waiting(
+                Request(label: .none, isHead: false, keepAlive: false, began: .now))
             answer(Reply(Problem(fault)), drains: true)
         case .head(let head, let length):
             searched = 0
@@ -204,25 +207,29 @@ final class Connection {
     }
 
     private func begin(_ head: RequestHead, _ bytes: UnsafeRawBufferPointer, _ length: Int) {
-        var request = Request(
-            outcome: Result { () throws(Router.Misrouted) in try Router.route(head, bytes) },
-            isHead: head.method == .head, keepAlive: head.keepAlive, began: .now, body: nil)
+        let began = BootTime.now
+        let outcome = Outcome { () throws(Router.Misrouted) in try Router.route(head, bytes) }
+        let label: Route.Label =
+            if case .success(let route) = outcome { route.label } else { .none }
+        let request = Request(
+            label: label, isHead: head.method == .head, keepAlive: head.keepAlive, began: began)
         let here = min(head.contentLength, bytes.count - length)
         keepPending(UnsafeRawBufferPointer(rebasing: bytes[(length + here)...]))
         guard head.contentLength > 0 else {
             endDeadline()
-            return perform(request)
+            return perform(request, outcome, nil)
         }
-        if case .success(let route) = request.outcome, route.takesBody {
+        var secret: SecretBody?
+        if case .success(let route) = outcome, route.takesBody {
             let body = SecretBody(capacity: head.contentLength)
             body.append(UnsafeRawBufferPointer(rebasing: bytes[length..<length + here]))
-            request.body = body
+            secret = body
         }
         UnsafeMutableRawBufferPointer(rebasing: connections.input[..<bytes.count]).wipe()
         let left = head.contentLength - here
-        guard left > 0 else { return perform(request) }
+        guard left > 0 else { return perform(request, outcome, secret?.secret()) }
         if head.expectsContinue {
-            if case .failure(let misrouted) = request.outcome {
+            if case .failure(let misrouted) = outcome {
                 // The client was asked for nothing more, so what comes next is its choice.
                 endDeadline()
                 phase = .waiting(request)
@@ -232,24 +239,22 @@ final class Connection {
             guard send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return close() }
         }
         if deadline.list == nil { connections.operations.add(self, at: .now) }
-        phase = .readingBody(request, left: left)
+        phase = .readingBody(request, outcome, secret, left: left)
         wait(for: .readable)
     }
 
     // MARK: Answering
 
-    private func perform(_ request: Request) {
+    private func perform(_ request: Request, _ outcome: Outcome, _ body: Secret?) {
         endDeadline()
         phase = .waiting(request)
-        switch request.outcome {
+        switch outcome {
         case .failure(let misrouted):
             answer(Reply(misrouted.problem, allow: misrouted.allow))
         case .success(.events(let profile)):
             subscribe(to: profile, request)
         case .success(let route):
-            if let reply = connections.agent.handle(
-                route, body: request.body?.secret(), from: id)
-            {
+            if let reply = connections.agent.handle(route, body: body, from: id) {
                 answer(reply)
             } else if case .waiting = phase {
                 wait(for: [])
@@ -262,9 +267,7 @@ final class Connection {
         guard case .waiting(let request) = phase else {
             preconditionFailure("an answer without a request")
         }
-        let label: Route.Label =
-            if case .success(let route) = request.outcome { route.label } else { .none }
-        connections.answered(label, status: reply.status, after: .now - request.began)
+        connections.answered(request.label, status: reply.status, after: .now - request.began)
 
         let closes = !request.keepAlive || connections.isStopping
         connections.head.removeAll(keepingCapacity: true)
@@ -406,11 +409,9 @@ final class Connection {
                     }
                 }
             case .token(let rendered, let seconds):
-                var digits: [UInt8] = []
-                digits.appendDecimal(seconds)
                 return rendered.beforeSeconds.withBytes { before in
-                    digits.withUnsafeBytes { digits in
-                        rendered.afterSeconds.withUnsafeBytes { after in
+                    rendered.afterSeconds.withUnsafeBytes { after in
+                        withDecimal(seconds) { digits in
                             send(head, before, digits, after, from: start)
                         }
                     }

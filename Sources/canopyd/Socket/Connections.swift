@@ -23,11 +23,14 @@ final class Connections {
     /// Subscribers that are up to date.
     let keepAlives = Deadlines(.seconds(Int64(Limits.eventKeepAliveSeconds)))
 
-    /// What is read from any connection, for the length of one handler. It is secret memory:
-    /// sign-ins pass through it.
+    /// What is read from any connection, for the length of one handler.
+    ///
+    /// It is secret memory: sign-ins pass through it.
     let input = SecretMemory.locked.allocate(Limits.connectionReadBytes)
 
-    /// The head of the reply that is being sent. It holds no secret.
+    /// The head of the reply that is being sent.
+    ///
+    /// It holds no secret.
     var head: [UInt8] = []
 
     private(set) var statistics = RequestStatistics()
@@ -57,7 +60,9 @@ final class Connections {
         connection.receive()
     }
 
-    /// The answer to a request that waited. A client that is gone meanwhile is nobody.
+    /// The answer to a request that waited.
+    ///
+    /// A client that is gone meanwhile is nobody.
     func deliver(_ client: ClientID, _ reply: Reply) {
         open[client]?.answer(reply)
     }

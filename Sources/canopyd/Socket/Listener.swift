@@ -19,7 +19,12 @@ final class Listener {
     private var spare: Int32
 
     /// Connections at a time.
-    var limit: Int
+    var limit: Int {
+        didSet { effectiveLimit = Listener.effective(limit) }
+    }
+
+    /// The limit, or what the descriptors suffice for.
+    private var effectiveLimit: Int
 
     /// Lets clients in at `socket` from now on.
     init(
@@ -28,6 +33,7 @@ final class Listener {
         descriptor = socket.descriptor
         claim = socket.claim
         self.limit = limit
+        effectiveLimit = Listener.effective(limit)
         self.loop = loop
         self.connections = connections
         spare = Listener.openSpare()
@@ -81,8 +87,7 @@ final class Listener {
         }
     }
 
-    /// The limit, or what the descriptors suffice for.
-    private var effectiveLimit: Int {
+    private static func effective(_ limit: Int) -> Int {
         min(limit, max(1, DescriptorLimit.current - Limits.descriptorsKept))
     }
 
@@ -120,7 +125,7 @@ final class Listener {
 
 /// How many descriptors this process may have.
 enum DescriptorLimit {
-    /// The soft limit as it was last read or raised.
+    /// The soft limit.
     static var current: Int { Int(clamping: limits.rlim_cur) }
 
     private static var limits: rlimit {

@@ -1,4 +1,5 @@
 internal import AgentCore
+internal import CLinux
 internal import CSystemd
 internal import Glibc
 internal import LinuxSystem

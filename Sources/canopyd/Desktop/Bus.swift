@@ -1,0 +1,172 @@
+internal import CSystemd
+internal import LinuxSystem
+
+/// A message bus on the event loop: signals and calls, without ever waiting for either.
+///
+/// A bus that is not there is normal: on many machines there is neither a desktop nor logind.
+final class Bus {
+    enum Kind {
+        case session
+        case system
+    }
+
+    private let bus: OpaquePointer
+    private var subscriptions: [BusSlot] = []
+
+    /// How long an answer is waited for; the caller is told that there is none.
+    private static let callPatienceMicroseconds: UInt64 = 2_000_000
+
+    /// Connects without waiting for the bus to answer; nil if there is none.
+    init?(_ kind: Kind, on loop: EventLoop) {
+        var made: OpaquePointer?
+        let code =
+            switch kind {
+            case .session: sd_bus_open_user(&made)
+            case .system: sd_bus_open_system(&made)
+            }
+        guard code >= 0, let made else { return nil }
+        bus = made
+        guard sd_bus_attach_event(bus, loop.raw, Int32(SD_EVENT_PRIORITY_NORMAL)) >= 0 else {
+            sd_bus_unref(bus)
+            return nil
+        }
+    }
+
+    /// Whether the bus still answers for us: it is gone after a disconnect.
+    var isOpen: Bool { sd_bus_is_open(bus) > 0 }
+
+    /// Calls `handler` for every message that matches the rule, as D-Bus writes it.
+    func subscribe(_ rule: String, _ handler: @escaping (BusMessage) -> Void) {
+        let slot = BusSlot(handler)
+        // A refusal is ignored: without the signal, what it tells is found out by asking.
+        _ = sd_bus_add_match_async(
+            bus, &slot.pointer, rule, BusSlot.called, nil, slot.object)
+        subscriptions.append(slot)
+    }
+
+    /// Calls a method with text arguments; `handler` gets the answer, or nil for none or an error.
+    func call(
+        _ destination: String, _ path: String, _ interface: String, _ method: String,
+        _ arguments: [String] = [], _ handler: @escaping (BusMessage?) -> Void
+    ) {
+        var message: OpaquePointer?
+        guard
+            sd_bus_message_new_method_call(
+                bus, &message, destination, path, interface, method) >= 0, let message
+        else { return handler(nil) }
+        defer { sd_bus_message_unref(message) }
+        // Nobody is to be started, or asked something, by our asking.
+        sd_bus_message_set_auto_start(message, 0)
+        for argument in arguments {
+            guard
+                argument.withCString({
+                    sd_bus_message_append_basic(message, BusMessage.text, $0)
+                }) >= 0
+            else { return handler(nil) }
+        }
+        let reply = BusReply(handler)
+        let code = sd_bus_call_async(
+            bus, nil, message, BusReply.called, reply.retained(), Bus.callPatienceMicroseconds)
+        if code < 0 { reply.abandoned() }
+    }
+
+    deinit {
+        subscriptions = []
+        sd_bus_detach_event(bus)
+        sd_bus_flush_close_unref(bus)
+    }
+}
+
+/// A received message, while it is being handled.
+struct BusMessage {
+    fileprivate let pointer: OpaquePointer
+
+    fileprivate static let text = CChar(UInt8(ascii: "s"))
+    private static let boolean = CChar(UInt8(ascii: "b"))
+    private static let number = CChar(UInt8(ascii: "u"))
+    private static let descriptor = CChar(UInt8(ascii: "h"))
+    private static let variant = CChar(UInt8(ascii: "v"))
+
+    var isError: Bool { sd_bus_message_is_method_error(pointer, nil) > 0 }
+
+    /// The next argument, if it is text.
+    func readText() -> String? {
+        var text: UnsafePointer<CChar>?
+        guard sd_bus_message_read_basic(pointer, BusMessage.text, &text) > 0, let text else {
+            return nil
+        }
+        return String(cString: text)
+    }
+
+    /// The next argument, if it is a Boolean.
+    func readBoolean() -> Bool? {
+        var value: Int32 = 0
+        guard sd_bus_message_read_basic(pointer, BusMessage.boolean, &value) > 0 else {
+            return nil
+        }
+        return value != 0
+    }
+
+    /// The next argument, if it is a variant with a Boolean in it.
+    func readBooleanVariant() -> Bool? {
+        guard sd_bus_message_enter_container(pointer, BusMessage.variant, "b") > 0 else {
+            return nil
+        }
+        return readBoolean()
+    }
+
+    /// A copy of the next argument, if it is a descriptor: the message closes its own.
+    func readDescriptor() -> Int32? {
+        var value: Int32 = -1
+        guard sd_bus_message_read_basic(pointer, BusMessage.descriptor, &value) > 0 else {
+            return nil
+        }
+        return value
+    }
+}
+
+/// A subscription; it ends with the object.
+private final class BusSlot {
+    var pointer: OpaquePointer?
+    private let handler: (BusMessage) -> Void
+
+    init(_ handler: @escaping (BusMessage) -> Void) {
+        self.handler = handler
+    }
+
+    var object: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+    static let called: sd_bus_message_handler_t = { message, object, _ in
+        if let message, let object {
+            Unmanaged<BusSlot>.fromOpaque(object).takeUnretainedValue()
+                .handler(BusMessage(pointer: message))
+        }
+        return 0
+    }
+
+    deinit { sd_bus_slot_unref(pointer) }
+}
+
+/// A call that waits for its answer, which comes exactly once.
+private final class BusReply {
+    private let handler: (BusMessage?) -> Void
+
+    init(_ handler: @escaping (BusMessage?) -> Void) {
+        self.handler = handler
+    }
+
+    func retained() -> UnsafeMutableRawPointer { Unmanaged.passRetained(self).toOpaque() }
+
+    func abandoned() {
+        Unmanaged.passUnretained(self).release()
+        handler(nil)
+    }
+
+    static let called: sd_bus_message_handler_t = { message, object, _ in
+        guard let object else { return 0 }
+        let reply = Unmanaged<BusReply>.fromOpaque(object).takeRetainedValue()
+        let answer = message.map(BusMessage.init(pointer:))
+        reply.handler(answer?.isError == true ? nil : answer)
+        return 0
+    }
+}

@@ -1,0 +1,142 @@
+import AgentCore
+import Foundation
+import Testing
+
+@Suite("Replies say on the wire what INTERFACE says")
+struct RepliesTests {
+    private let identity = Identity(id: "id_1", email: #"a"b@example.com"#)
+
+    @Test("A problem is an RFC 9457 object, and its status and waiting are headers as well")
+    func problem() throws {
+        let problem = Problem(
+            .throttled, "wait", profile: .standard, retryAfter: 7, fix: "canopyctl status")
+        let (head, body) = try parts(of: Reply(problem), closes: true)
+        #expect(head.hasPrefix("HTTP/1.1 429 Too Many Requests\r\n"))
+        #expect(head.contains("\r\nRetry-After: 7\r\n"))
+        #expect(head.contains("\r\nConnection: close\r\n"))
+        #expect(head.contains("\r\nContent-Type: application/problem+json\r\n"))
+        #expect(head.contains("\r\nCache-Control: no-store\r\n"))
+        let object = try #require(
+            JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
+        #expect(object["type"] as? String == "urn:canopyd:problem:throttled")
+        #expect(object["status"] as? Int == 429)
+        #expect(object["code"] as? String == "throttled")
+        #expect(object["profile"] as? String == "default")
+        #expect(object["retry_after"] as? Int == 7)
+        #expect(object["reason"] == nil)
+    }
+
+    @Test("A token is rendered once, and only its remaining seconds each time")
+    func token() throws {
+        let rendered = RenderedToken(view, in: .ordinary)
+        for seconds in [0, 9, 10, 3599] as [Int64] {
+            let reply = Reply.token(rendered, remaining: .seconds(seconds))
+            let body = bytes(of: reply.body)
+            #expect(reply.body.count == body.count)
+            let object = try #require(
+                JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
+            #expect(object["expires_in"] as? Int64 == seconds)
+            #expect(
+                Set(object.keys) == [
+                    "profile", "access_token", "token_type", "expires_at", "expires_in",
+                    "refresh_at", "generation", "identity",
+                ])
+            #expect((object["identity"] as? [String: String])?["email"] == identity.email)
+            #expect(object["generation"] as? Int == 3)
+            #expect((object["access_token"] as? String)?.utf8.count == 4)
+        }
+    }
+
+    @Test("A token that is just over is said to have no second left, and never fewer")
+    func overdue() {
+        let reply = Reply.token(
+            RenderedToken(view, in: .ordinary), remaining: TimeSpan(nanoseconds: -1))
+        guard case .token(_, let seconds) = reply.body else {
+            Issue.record("no token")
+            return
+        }
+        #expect(seconds == 0)
+    }
+
+    @Test("Nothing follows a 204, not even a length")
+    func noContent() throws {
+        let (head, _) = try parts(of: .done, closes: false)
+        #expect(!head.contains("Content-"))
+        #expect(head.hasSuffix("\r\n\r\n"))
+    }
+
+    @Test("Events have increasing ids and one line of data")
+    func events() throws {
+        var stream = EventStream()
+        let now = WallTime(seconds: 1_700_000_000)
+        let first = stream.rotated(.standard, generation: 1, expiresAt: now, refreshAt: now)
+        let second = stream.state(
+            ProfileView(
+                profile: .standard, state: .active, reason: nil, url: "https://x\n",
+                identity: identity,
+                generation: 1, expiresAt: now, refreshAt: nil, lastRotationAt: nil,
+                lastError: (.timeout, "a\nb", now), signedInAt: now))
+        #expect(String(decoding: first, as: UTF8.self).hasPrefix("event: rotated\nid: 1\ndata: {"))
+        #expect(String(decoding: second, as: UTF8.self).hasPrefix("event: state\nid: 2\ndata: {"))
+        for event in [first, second] {
+            // Three lines and the empty one that ends an event.
+            #expect(event.count { $0 == UInt8(ascii: "\n") } == 4)
+        }
+    }
+
+    @Test("The metrics end as OpenMetrics ends, and count what was answered")
+    func metrics() {
+        var statistics = RequestStatistics()
+        statistics.answered(.token, status: 200, after: .milliseconds(2))
+        statistics.answered(.token, status: 200, after: .seconds(1000))
+        let view = MetricsView(
+            version: #"1"2"#, profiles: [(.standard, .active, WallTime(seconds: 5))],
+            rotations: [(.standard, "ok", 4)], exchanges: [(.rotate, .exchanges)],
+            requests: statistics, connections: 2, keyring: .locked)
+        let text = String(decoding: view.text, as: UTF8.self)
+        #expect(text.hasSuffix("\n# EOF\n"))
+        #expect(text.contains(#"canopyd_build_info{version="1\"2"} 1"#))
+        #expect(text.contains(#"canopyd_requests_total{route="token",status="200"} 2"#))
+        #expect(text.contains(#"canopyd_request_duration_seconds_bucket{le="0.01"} 1"#))
+        #expect(text.contains(#"canopyd_request_duration_seconds_bucket{le="120.0"} 1"#))
+        #expect(text.contains(#"canopyd_request_duration_seconds_bucket{le="+Inf"} 2"#))
+        #expect(text.contains(#"canopyd_keyring_state{state="locked"} 1"#))
+        #expect(text.contains(#"canopyd_profile_state{profile="default",state="active"} 1"#))
+    }
+
+    // MARK: Parts
+
+    private var view: TokenView {
+        let now = WallTime(seconds: 1_700_000_000)
+        let life = AccessTokenLife(
+            lifetime: .seconds(3600),
+            sent: Stamp(
+                Moment(boot: BootTime(nanoseconds: 0), wall: now), boot: BootID("boot")),
+            expiry: nil, serverClockOffset: nil)
+        let value = Array(#"a"\b"#.utf8).withUnsafeBytes { Secret(copying: $0, in: .ordinary) }
+        return TokenView(
+            profile: .standard, token: AccessToken(value: value, type: "Bearer", life: life),
+            remaining: .seconds(1), refreshAt: now, generation: 3, identity: identity)
+    }
+
+    private func parts(of reply: Reply, closes: Bool) throws -> (head: String, body: [UInt8]) {
+        var head: [UInt8] = []
+        reply.appendHead(to: &head, closes: closes)
+        let text = try #require(String(validating: head, as: UTF8.self))
+        let body = bytes(of: reply.body)
+        if reply.status != 204 { #expect(text.contains("\r\nContent-Length: \(body.count)\r\n")) }
+        return (text, body)
+    }
+
+    private func bytes(of body: Reply.Body) -> [UInt8] {
+        switch body {
+        case .none, .stream: []
+        case .bytes(let bytes): bytes
+        case .secret(let secret): secret.withBytes { Array($0) }
+        case .line(let secret): secret.withBytes { Array($0) } + [UInt8(ascii: "\n")]
+        case .token(let rendered, let seconds):
+            rendered.beforeSeconds.withBytes { Array($0) } + Array(String(seconds).utf8)
+                + rendered.afterSeconds
+        }
+    }
+}

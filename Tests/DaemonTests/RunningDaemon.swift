@@ -1,0 +1,292 @@
+import CLinux
+import Dispatch
+import Foundation
+import Glibc
+import Testing
+
+/// The built canopyd, serving from a runtime directory of its own, without a keyring.
+final class RunningDaemon {
+    let directory: TestDirectory
+    let socketPath: String
+    private(set) var pid: pid_t = 0
+    private var isOver = false
+    private let log: Int32
+
+    /// Starts it, and returns when it has said `READY=1`.
+    init(
+        in directory: TestDirectory? = nil, configuration: String? = nil, socketPath: String? = nil,
+        arguments: [String] = []
+    ) throws {
+        let directory = try directory ?? TestDirectory()
+        self.directory = directory
+        self.socketPath = socketPath ?? directory.socketPath
+        if let configuration { try directory.write(configuration, "conf/canopyd/canopyd.conf") }
+        log = clinux_memfd_create("canopyd-log")
+        let notices = try NoticeSocket(directory.path + "/notify")
+        pid = try CanopydProgram.spawn(
+            arguments, directory, ["NOTIFY_SOCKET": notices.path], standardError: log)
+        while !(try notices.next().split(separator: "\n").contains("READY=1")) {}
+    }
+
+    deinit {
+        if !isOver {
+            kill(pid, SIGKILL)
+            var status: Int32 = 0
+            waitpid(pid, &status, 0)
+        }
+        close(log)
+    }
+
+    func connect() throws -> RawClient { try RawClient(socketPath) }
+
+    /// Sends the signal and waits for the end; the exit status, or 128 and the signal.
+    func end(by signal: Int32) throws -> Int32 {
+        kill(pid, signal)
+        isOver = true
+        return try CanopydProgram.wait(pid)
+    }
+
+    var words: String { CanopydProgram.contents(log) }
+}
+
+/// A directory for one test, removed with it.
+///
+/// Its path is short: a socket's has to be.
+final class TestDirectory {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/cdtXXXXXX".utf8CString)
+        path = String(cString: try #require(mkdtemp(&template)))
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    var socketPath: String { path + "/canopyd/agent.sock" }
+
+    func write(_ text: String, _ name: String) throws {
+        let url = URL(fileURLWithPath: path + "/" + name)
+        try FileManager.default.createDirectory(
+            at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: url)
+    }
+
+    func status(_ path: String) throws -> stat {
+        var status = stat()
+        try #require(lstat(path, &status) == 0, "\(path): \(String(cString: strerror(errno)))")
+        return status
+    }
+}
+
+/// What sd_notify talks to.
+final class NoticeSocket {
+    let path: String
+    private let descriptor: Int32
+
+    init(_ path: String) throws {
+        self.path = path
+        unlink(path)
+        descriptor = try UnixSocket.make(SOCK_DGRAM)
+        try #require(UnixSocket.call(bind, descriptor, path) == 0)
+    }
+
+    deinit { close(descriptor) }
+
+    func next() throws -> String {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        try #require(count > 0, "canopyd did not say that it is ready")
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+}
+
+enum UnixSocket {
+    /// A socket whose reads give up after a time that nothing healthy takes.
+    static func make(_ type: __socket_type) throws -> Int32 {
+        let descriptor = socket(AF_UNIX, Int32(type.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        try #require(descriptor >= 0)
+        var patience = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        return descriptor
+    }
+
+    static func call(
+        _ function: (Int32, UnsafePointer<sockaddr>?, socklen_t) -> Int32, _ descriptor: Int32,
+        _ path: String
+    ) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                function(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}
+
+/// A client that says exactly what a test wants said.
+final class RawClient {
+    private let descriptor: Int32
+    private var received: [UInt8] = []
+
+    struct Answer {
+        let status: Int
+        let head: String
+        let body: String
+    }
+
+    init(_ path: String) throws {
+        descriptor = try UnixSocket.make(SOCK_STREAM)
+        let result = UnixSocket.call(Glibc.connect, descriptor, path)
+        try #require(result == 0)
+    }
+
+    deinit { close(descriptor) }
+
+    func send(_ text: String) throws {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            try #require(count > 0, "the daemon has hung up")
+            bytes = bytes.dropFirst(count)
+        }
+    }
+
+    /// Sends from a thread of its own, for a test that reads meanwhile.
+    func sendInBackground(_ text: String) -> DispatchGroup {
+        let group = DispatchGroup()
+        let descriptor = dup(descriptor)
+        DispatchQueue.global().async(group: group) {
+            var bytes = Array(text.utf8)[...]
+            while !bytes.isEmpty {
+                let count = bytes.withUnsafeBytes {
+                    Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                }
+                guard count > 0 else { break }
+                bytes = bytes.dropFirst(count)
+            }
+            close(descriptor)
+        }
+        return group
+    }
+
+    func closeSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    /// One answer; `hasBody` false for the answer to HEAD, and for a stream.
+    func answer(hasBody: Bool = true) throws -> Answer {
+        let end = Array("\r\n\r\n".utf8)
+        while true {
+            if let range = received.firstRange(of: end) {
+                let head = String(decoding: received[..<range.lowerBound], as: UTF8.self)
+                let length = hasBody ? RawClient.length(head) : 0
+                if received.count >= range.upperBound + length {
+                    let body = String(
+                        decoding: received[range.upperBound..<range.upperBound + length],
+                        as: UTF8.self)
+                    received.removeFirst(range.upperBound + length)
+                    let status = try #require(
+                        head.split(separator: " ").dropFirst().first.flatMap { Int($0) })
+                    return Answer(status: status, head: head, body: body)
+                }
+            }
+            try #require(try more(), "the daemon closed before it had answered")
+        }
+    }
+
+    /// Whether nothing more comes.
+    func isAtEnd() throws -> Bool {
+        guard received.isEmpty else { return false }
+        return try !more()
+    }
+
+    private func more() throws -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        if count < 0, errno == ECONNRESET { return false }
+        try #require(count >= 0, "the daemon says nothing")
+        received += buffer[..<count]
+        return count > 0
+    }
+
+    private static func length(_ head: String) -> Int {
+        for line in head.split(separator: "\r\n") {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            if parts[0].lowercased() == "content-length" {
+                return Int(parts[1].trimmingCharacters(in: .whitespaces)) ?? 0
+            }
+        }
+        return 0
+    }
+}
+
+/// The program beside the test bundle.
+enum CanopydProgram {
+    struct Outcome {
+        let exitCode: Int32
+        let words: String
+    }
+
+    /// Runs it to its end.
+    static func run(
+        _ arguments: [String] = [], in directory: TestDirectory,
+        environment: [String: String] = [:]
+    ) throws -> Outcome {
+        let log = clinux_memfd_create("canopyd-log")
+        defer { close(log) }
+        let pid = try spawn(arguments, directory, environment, standardError: log)
+        return Outcome(exitCode: try wait(pid), words: contents(log))
+    }
+
+    static func spawn(
+        _ arguments: [String], _ directory: TestDirectory, _ extra: [String: String],
+        standardError: Int32
+    ) throws -> pid_t {
+        let environment = [
+            "HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
+            "XDG_STATE_HOME": directory.path + "/state",
+            "XDG_CONFIG_HOME": directory.path + "/conf",
+            // A bus that is not there, and not the one of whoever runs the tests.
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=" + directory.path + "/no-bus",
+        ].merging(extra) { $1 }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, standardError, 1)
+        posix_spawn_file_actions_adddup2(&actions, standardError, 2)
+        let program = try path
+        var argv = ([program] + arguments).map { strdup($0) } + [nil]
+        var envp = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { (argv + envp).forEach { free($0) } }
+        var pid: pid_t = 0
+        try #require(posix_spawn(&pid, program, &actions, nil, &argv, &envp) == 0)
+        return pid
+    }
+
+    static func wait(_ pid: pid_t) throws -> Int32 {
+        var status: Int32 = 0
+        try #require(waitpid(pid, &status, 0) == pid)
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
+    }
+
+    static func contents(_ descriptor: Int32) -> String {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = pread(descriptor, &buffer, buffer.count, 0)
+        return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
+    }
+
+    private static var path: String {
+        get throws {
+            let bundle = try FileManager.default.destinationOfSymbolicLink(
+                atPath: "/proc/self/exe")
+            let candidates = [bundle, CommandLine.arguments.first ?? ""].map {
+                URL(fileURLWithPath: $0).deletingLastPathComponent().path + "/canopyd"
+            }
+            return try #require(
+                candidates.first { access($0, X_OK) == 0 }, "canopyd is not built")
+        }
+    }
+}

@@ -1,0 +1,336 @@
+import CLinux
+import Foundation
+import Glibc
+import Testing
+
+@Suite("One canopyd claims a path, and gives it up", .timeLimit(.minutes(2)))
+struct SocketPathTests {
+    @Test("The socket and its directory are the user's alone")
+    func modes() throws {
+        let daemon = try RunningDaemon()
+        let socket = try daemon.directory.status(daemon.socketPath)
+        #expect(socket.st_mode & 0o7777 == 0o600)
+        #expect(socket.st_mode & S_IFMT == S_IFSOCK)
+        let directory = try daemon.directory.status(daemon.directory.path + "/canopyd")
+        #expect(directory.st_mode & 0o7777 == 0o700)
+    }
+
+    @Test("A second canopyd says that one is running, and the first serves on")
+    func alreadyRunning() throws {
+        let daemon = try RunningDaemon()
+        let before = try daemon.directory.status(daemon.socketPath).st_ino
+        let second = try CanopydProgram.run(in: daemon.directory)
+        #expect(second.exitCode == 1)
+        #expect(second.words.contains("already running"))
+        #expect(try daemon.directory.status(daemon.socketPath).st_ino == before)
+        let client = try daemon.connect()
+        try client.send("GET /v1/status HTTP/1.1\r\n\r\n")
+        #expect(try client.answer().status == 200)
+    }
+
+    @Test("What a killed canopyd left behind is taken over")
+    func stale() throws {
+        let directory = try TestDirectory()
+        let killed = try RunningDaemon(in: directory)
+        #expect(try killed.end(by: SIGKILL) == 128 + SIGKILL)
+        _ = try directory.status(directory.socketPath)
+        let next = try RunningDaemon(in: directory)
+        let client = try next.connect()
+        try client.send("GET /v1/profiles HTTP/1.1\r\n\r\n")
+        #expect(try client.answer().body == #"{"profiles":[]}"#)
+    }
+
+    @Test("A live socket of another program is left alone")
+    func foreign() throws {
+        let directory = try TestDirectory()
+        try #require(mkdir(directory.path + "/canopyd", 0o700) == 0)
+        let listener = try UnixSocket.make(SOCK_STREAM)
+        defer { close(listener) }
+        try #require(UnixSocket.call(bind, listener, directory.socketPath) == 0)
+        try #require(listen(listener, 1) == 0)
+        let before = try directory.status(directory.socketPath).st_ino
+        #expect(try CanopydProgram.run(in: directory).exitCode == 1)
+        #expect(try directory.status(directory.socketPath).st_ino == before)
+    }
+
+    @Test("What is not a socket is left alone")
+    func notASocket() throws {
+        let directory = try TestDirectory()
+        try directory.write("precious", "canopyd/agent.sock")
+        chmod(directory.path + "/canopyd", 0o700)
+        let outcome = try CanopydProgram.run(in: directory)
+        #expect(outcome.exitCode == 1)
+        #expect(outcome.words.contains("not a socket"))
+        #expect(
+            try String(contentsOfFile: directory.socketPath, encoding: .utf8) == "precious")
+    }
+
+    @Test("A directory that others can write is refused, with the command that mends it")
+    func openDirectory() throws {
+        let directory = try TestDirectory()
+        try #require(mkdir(directory.path + "/canopyd", 0o700) == 0)
+        chmod(directory.path + "/canopyd", 0o777)
+        let outcome = try CanopydProgram.run(in: directory)
+        #expect(outcome.exitCode == 1)
+        #expect(outcome.words.contains("chmod 700 \(directory.path)/canopyd"))
+    }
+
+    @Test("A path of 107 bytes works, and one of 108 is refused with both numbers")
+    func longPaths() throws {
+        let directory = try TestDirectory()
+        let start = directory.path + "/"
+        let longest = start + String(repeating: "s", count: 107 - start.utf8.count)
+        let daemon = try RunningDaemon(
+            in: directory, socketPath: longest, arguments: ["--socket", longest])
+        let client = try daemon.connect()
+        try client.send("GET /v1/status HTTP/1.1\r\n\r\n")
+        #expect(try client.answer().status == 200)
+        let outcome = try CanopydProgram.run(["--socket", longest + "s"], in: directory)
+        #expect(outcome.exitCode == 1)
+        #expect(outcome.words.contains("108"))
+        #expect(outcome.words.contains("107"))
+    }
+
+    @Test(
+        "SIGTERM and SIGINT end it within 2 s, and the socket is gone",
+        arguments: [SIGTERM, SIGINT])
+    func stops(signal: Int32) throws {
+        let directory = try TestDirectory()
+        let daemon = try RunningDaemon(in: directory)
+        let idle = try daemon.connect()
+        let reader = try daemon.connect()
+        try reader.send("GET /v1/events HTTP/1.1\r\n\r\n")
+        #expect(try reader.answer(hasBody: false).status == 200)
+        let clock = ContinuousClock()
+        let began = clock.now
+        #expect(try daemon.end(by: signal) == 0)
+        #expect(clock.now - began < .seconds(2))
+        #expect(access(directory.socketPath, F_OK) != 0)
+        #expect(try idle.isAtEnd())
+        #expect(try reader.isAtEnd())
+    }
+
+    @Test("A socket that replaced ours is not removed at the end")
+    func replaced() throws {
+        let directory = try TestDirectory()
+        let daemon = try RunningDaemon(in: directory)
+        try #require(unlink(directory.socketPath) == 0)
+        try directory.write("another's", "canopyd/agent.sock")
+        #expect(try daemon.end(by: SIGTERM) == 0)
+        #expect(access(directory.socketPath, F_OK) == 0)
+    }
+
+    @Test("A bad configuration is refused at the start, and passed over when it is read again")
+    func configuration() throws {
+        let directory = try TestDirectory()
+        try directory.write("[log]\nLevel=loud\n", "conf/canopyd/canopyd.conf")
+        let refused = try CanopydProgram.run(in: directory)
+        #expect(refused.exitCode == 1)
+        #expect(refused.words.contains("canopyd.conf:2:"))
+        #expect(try CanopydProgram.run(["--check-config"], in: directory).exitCode == 1)
+        try directory.write("[log]\nLevel=debug\n", "conf/canopyd/canopyd.conf")
+        #expect(try CanopydProgram.run(["--check-config"], in: directory).exitCode == 0)
+        #expect(
+            try CanopydProgram.run(["--config", directory.path + "/none"], in: directory).exitCode
+                == 1)
+    }
+
+    @Test("Options that make no sense are a mistake of use")
+    func usage() throws {
+        let directory = try TestDirectory()
+        for arguments in [["--nonsense"], ["extra"], ["--socket"], ["--log-level", "loud"]] {
+            #expect(try CanopydProgram.run(arguments, in: directory).exitCode == 2)
+        }
+        #expect(try CanopydProgram.run(["--version"], in: directory).words.hasPrefix("canopyd "))
+        #expect(try CanopydProgram.run(["--help"], in: directory).words.contains("--check-config"))
+    }
+}
+
+@Suite("A connection serves one request after the other", .timeLimit(.minutes(2)))
+struct ConnectionTests {
+    private let get = "GET /v1/profiles HTTP/1.1\r\nHost: canopyd\r\n\r\n"
+
+    @Test("A connection is kept for the next request")
+    func keepAlive() throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        for _ in 0..<3 {
+            try client.send(get)
+            #expect(try client.answer().status == 200)
+        }
+        try client.send("GET /v1/status HTTP/1.1\r\nConnection: close\r\n\r\n")
+        let last = try client.answer()
+        #expect(last.head.contains("\r\nConnection: close"))
+        #expect(try client.isAtEnd())
+    }
+
+    @Test("Requests that come at once are answered in order, even if no more can come")
+    func pipelining() throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        let paths = (0..<200).map { "/v1/profiles/p\($0)" }
+        try client.send(paths.map { "GET \($0) HTTP/1.1\r\n\r\n" }.joined())
+        client.closeSending()
+        for index in paths.indices {
+            let answer = try client.answer()
+            #expect(answer.status == 404)
+            #expect(answer.body.contains(#""profile":"p\#(index)""#))
+        }
+        #expect(try client.isAtEnd())
+    }
+
+    @Test("A request may come in pieces, and others are served meanwhile")
+    func pieces() throws {
+        let daemon = try RunningDaemon()
+        let slow = try daemon.connect()
+        for scalar in get.unicodeScalars.dropLast() {
+            try slow.send(String(scalar))
+            let other = try daemon.connect()
+            try other.send(get)
+            #expect(try other.answer().status == 200)
+        }
+        try slow.send("\n")
+        #expect(try slow.answer().status == 200)
+    }
+
+    @Test("A client that goes away in the middle of a request harms nobody")
+    func halfRequests() throws {
+        let daemon = try RunningDaemon()
+        for count in [1, 10, get.utf8.count - 1] {
+            let client = try daemon.connect()
+            try client.send(String(decoding: get.utf8.prefix(count), as: UTF8.self))
+            client.closeSending()
+            #expect(try client.isAtEnd())
+        }
+        let client = try daemon.connect()
+        try client.send(get)
+        #expect(try client.answer().status == 200)
+    }
+
+    @Test("A body is skipped where none is read, and the next request starts after it")
+    func bodies() throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        // The body is made of what would be requests elsewhere.
+        let body = String(repeating: "GET /v1/status HTTP/1.1\r\n\r\n  ", count: 1500)
+        try client.send(
+            "GET /v1/profiles HTTP/1.1\r\nContent-Length: \(body.utf8.count)\r\n\r\n" + body
+                + "GET /v1/profiles/next HTTP/1.1\r\n\r\n")
+        #expect(try client.answer().status == 200)
+        #expect(try client.answer().body.contains(#""profile":"next""#))
+    }
+
+    @Test("A client that asks first is told to go on, or why not")
+    func expectContinue() throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        try client.send(
+            "GET /v1/profiles HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+        #expect(try client.answer(hasBody: false).status == 100)
+        try client.send("12345")
+        #expect(try client.answer().status == 200)
+        try client.send(
+            "POST /v1/nowhere HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+        #expect(try client.answer().status == 404)
+    }
+
+    @Test("HEAD gets the head that GET gets, and the connection stays in step")
+    func head() throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        try client.send("HEAD /v1/profiles HTTP/1.1\r\n\r\n" + get)
+        let head = try client.answer(hasBody: false)
+        let full = try client.answer()
+        #expect(head.head == full.head)
+        #expect(full.body == #"{"profiles":[]}"#)
+    }
+
+    @Test(
+        "What two parsers could read in two ways is refused, and the connection ends",
+        arguments: [
+            "Content-Length: 5\r\nContent-Length: 6", "Transfer-Encoding: chunked",
+            "Content-Length: 5\r\nTransfer-Encoding: chunked", "Content-Length: +5",
+            "Content-Length: 5, 5", "Host : canopyd", "X: a\r\n b", "Host: a\r\nHost: b",
+        ])
+    func smuggling(fields: String) throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        try client.send("POST /v1/profiles/p/logout HTTP/1.1\r\n\(fields)\r\n\r\n0\r\n\r\n" + get)
+        client.closeSending()
+        let answer = try client.answer()
+        #expect(answer.status == 400)
+        #expect(answer.head.contains("\r\nConnection: close"))
+        #expect(try client.isAtEnd())
+    }
+
+    @Test("Heads and bodies above the limits are refused, and the answer arrives")
+    func tooLarge() throws {
+        let daemon = try RunningDaemon()
+        let long = try daemon.connect()
+        try long.send(
+            "GET /v1/status HTTP/1.1\r\nX: \(String(repeating: "x", count: 20_000))\r\n\r\n")
+        #expect(try long.answer().status == 431)
+        let heavy = try daemon.connect()
+        try heavy.send(
+            "POST /v1/profiles/p/login HTTP/1.1\r\nContent-Length: 100000\r\n\r\n"
+                + String(repeating: "x", count: 100_000))
+        heavy.closeSending()
+        #expect(try heavy.answer().status == 413)
+        #expect(try heavy.isAtEnd())
+    }
+
+    @Test("Browsers, wrong methods and unknown profiles get their problem")
+    func problems() throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        try client.send("GET /v1/token HTTP/1.1\r\nOrigin: https://example.com\r\n\r\n")
+        #expect(try client.answer().status == 403)
+        try client.send("DELETE /v1/status HTTP/1.1\r\n\r\n")
+        let wrong = try client.answer()
+        #expect(wrong.status == 405)
+        #expect(wrong.head.contains("\r\nAllow: GET, HEAD"))
+        try client.send("GET /v1/token?profile=nobody HTTP/1.1\r\n\r\n")
+        let unknown = try client.answer()
+        #expect(unknown.status == 404)
+        #expect(unknown.body.contains(#""code":"unknown_profile""#))
+        #expect(unknown.head.contains("\r\nContent-Type: application/problem+json"))
+    }
+
+    @Test("One connection too many is told so, and there is room again when one goes")
+    func limit() throws {
+        let daemon = try RunningDaemon(configuration: "[limits]\nConnections=3\n")
+        var clients = [try daemon.connect(), try daemon.connect(), try daemon.connect()]
+        for client in clients {
+            try client.send(get)
+            #expect(try client.answer().status == 200)
+        }
+        let refused = try daemon.connect()
+        let answer = try refused.answer()
+        #expect(answer.status == 503)
+        #expect(answer.body.contains(#""code":"too_many_connections""#))
+        #expect(try refused.isAtEnd())
+        // The daemon has closed its end when we have seen it.
+        try clients[0].send("GET /v1/status HTTP/1.1\r\nConnection: close\r\n\r\n")
+        #expect(try clients[0].answer().status == 200)
+        #expect(try clients[0].isAtEnd())
+        clients.removeFirst()
+        let admitted = try daemon.connect()
+        try admitted.send(get)
+        #expect(try admitted.answer().status == 200)
+    }
+
+    @Test("A client that does not read what it asked for is not read from either")
+    func backPressure() throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        let count = 20_000
+        let requests = String(repeating: get, count: count)
+        let sender = client.sendInBackground(requests)
+        // Another client is served while the first one's buffers are full.
+        let other = try daemon.connect()
+        try other.send(get)
+        #expect(try other.answer().status == 200)
+        for _ in 0..<count { #expect(try client.answer().status == 200) }
+        sender.wait()
+    }
+}
