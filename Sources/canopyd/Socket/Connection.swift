@@ -267,6 +267,8 @@ final class Connection {
         guard case .waiting(let request) = phase else {
             preconditionFailure("an answer without a request")
         }
+        // From here on the agent has no part in it, and need not hear that the client is gone.
+        phase = .reading
         connections.answered(request.label, status: reply.status, after: .now - request.began)
 
         let closes = !request.keepAlive || connections.isStopping
