@@ -61,6 +61,10 @@ package final class Episode {
     var backup: (session: StoredSession?, signIns: KnownSignIns?)?
 
     private let stepBudget: Int
+
+    /// Steps after the faults have stopped: an on-demand profile with eager clients has some
+    /// thousands.
+    private static let stepsAtMost = 200_000
     private let mode: RotationMachine.Mode
     private let hold: Int64
     private var timers: [Timer] = []
@@ -260,6 +264,9 @@ package final class Episode {
     /// A step of an exchange.
     func step(taking span: Int64) {
         figures.steps += 1
+        if figures.steps > stepBudget + Episode.stepsAtMost {
+            violate("an exchange, or the work of canopyd, comes to no end")
+        }
         if !isCalm, random.isOne(in: rates.atStep) { happen() }
         advance(to: time + span)
     }
@@ -413,7 +420,8 @@ package final class Episode {
             "session g\(report.header.generation)"
                 + (report.isAmbiguous ? " ambiguous" : "")
                 + (report.storeFailure == nil ? "" : " unstored")
-        case .tooEarly(let report, let wait): "too early g\(report.header.generation) \(wait.seconds)"
+        case .tooEarly(let report, let wait):
+            "too early g\(report.header.generation) \(wait.seconds)"
         case .failed(let failure): "failed \(failure.kind) \(failure.detail)"
         case .signInRequired(let reason, _): "sign-in required, \(reason)"
         case .signedOut: "signed out"
@@ -574,7 +582,9 @@ package final class Episode {
                 violate("two rotations came within the floor")
             }
         }
-        if time < toldUntil, fate.family == toldFamily { violate("the server's Retry-After was not obeyed") }
+        if time < toldUntil, fate.family == toldFamily {
+            violate("the server's Retry-After was not obeyed")
+        }
     }
 
     /// A request that carries the token is on its way; whether one was before.

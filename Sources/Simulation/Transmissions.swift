@@ -22,7 +22,8 @@ extension Episode {
     func shortTime() -> Int64 { random.time(1, 12) }
 
     func plainAnswer(_ status: Int, _ body: String, retryAfter: String? = nil) -> Transmission {
-        let date = random.isOne(in: 4) && retryAfter == nil
+        let date =
+            random.isOne(in: 4) && retryAfter == nil
             ? nil : Answers.httpDate(SimulatedServer.now(time))
         return .answered(
             CanopyAnswer(

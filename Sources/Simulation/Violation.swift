@@ -9,7 +9,8 @@ package struct Violation: Error, Sendable, CustomStringConvertible {
     package let trace: [String]
 
     package var description: String {
-        let line = "\(rule)\nreplay: scripts/simulate --episode \(seed) --theme \(theme.rawValue) --trace"
+        let line =
+            "\(rule)\nreplay: scripts/simulate --episode \(seed) --theme \(theme.rawValue) --trace"
         return trace.isEmpty ? line : trace.joined(separator: "\n") + "\n" + line
     }
 }
