@@ -1,5 +1,6 @@
-/// Why a session ended that neither the user nor an administrator ended: what ROTATION.md calls
-/// unavoidable. Anything else is a ``Violation``.
+/// Why a session ended that neither the user nor an administrator ended.
+///
+/// Only what no client could have averted; anything else is a ``Violation``.
 package enum Loss: Int, CaseIterable, Sendable {
     /// The answer with the successor never came, and the token was presented after the grace.
     case successorNeverReceived

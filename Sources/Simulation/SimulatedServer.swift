@@ -79,7 +79,9 @@ struct SimulatedServer {
         return fresh
     }
 
-    /// Presents a token. `isLate`: nobody waits for the answer.
+    /// Presents a token.
+    ///
+    /// `isLate`: nobody waits for the answer.
     mutating func refresh(_ token: Int, isLate: Bool, at time: Int64) -> RefreshOutcome {
         let fresh = fates.count
         let family = fates[token].family
