@@ -63,7 +63,7 @@ package enum PresentationGuard {
         guard let signIns = evidence.signIns else { return .signInRequired(.restoredCopy) }
         if let death = signIns.death(of: item.signIn) { return .signInRequired(death.reason) }
         guard signIns.knowsAlive(item.signIn) else { return .signInRequired(.restoredCopy) }
-        let mark = highestMark(of: item.signIn, in: evidence)
+        let mark = highestMark(of: item.signIn, evidence)
         if let mark, item.generation < mark { return .signInRequired(.restoredCopy) }
         guard item.anchor == evidence.anchor else { return .signInRequired(.restoredCopy) }
 
@@ -111,8 +111,7 @@ package enum PresentationGuard {
         return .signInRequired(signIns.expectsItem ? .keyringReset : .signedOut)
     }
 
-    /// The highest generation of the sign-in that may ever have been presented; nil for none.
-    static func highestMark(of signIn: SignInID, in evidence: Evidence) -> Int64? {
+    private static func highestMark(of signIn: SignInID, _ evidence: Evidence) -> Int64? {
         let durable = evidence.signIns?.mark(of: signIn)
         guard let copy = evidence.runtimeMarks[signIn] else { return durable }
         return max(copy, durable ?? copy)

@@ -37,11 +37,11 @@ package struct Rotation<World: ExchangeWorld> {
             case .failed(let failure): return .failed(failure)
             }
             let slot = try world.readSlot()
-            let evidence = PresentationGuard.Evidence(
-                slot: slot.reading, item: item.reading, signIns: state.signIns,
-                runtimeMarks: state.runtimeMarks, anchor: state.anchor, now: world.now(),
-                boot: world.boot, known: known, mayPresent: mayPresent)
-            let decision = PresentationGuard.decide(evidence)
+            let decision = PresentationGuard.decide(
+                PresentationGuard.Evidence(
+                    slot: slot.reading, item: item.reading, signIns: state.signIns,
+                    runtimeMarks: state.runtimeMarks, anchor: state.anchor, now: world.now(),
+                    boot: world.boot, known: known, mayPresent: mayPresent))
             switch (decision, item, slot) {
             case (.storeSuccessor, _, .session(let successor)):
                 if let failure = try storeWithPatience(successor) {
@@ -59,12 +59,11 @@ package struct Rotation<World: ExchangeWorld> {
             case (.adopt(let ambiguous), .session(let session), _):
                 return .session(SessionReport(session, isAmbiguous: ambiguous))
             case (.wait(let span), .session(let session), _):
-                // A token that was presented is asked about again when the wait ends, not when a
-                // rotation would be due: the server's grace may last until then.
-                let position = session.header.position
-                let mark = PresentationGuard.highestMark(of: position.signIn, in: evidence)
-                return .tooEarly(
-                    SessionReport(session, isAmbiguous: mark == position.number), span)
+                if state.signIns?.mark(of: session.header.signIn) == session.header.generation {
+                    // A hold is on tokens that were never presented: this one was told to wait.
+                    return .failed(Failure(.throttled, "the server asked to wait", wait: span))
+                }
+                return .tooEarly(SessionReport(session, isAmbiguous: false), span)
             case (.present(let ambiguous), .session(let session), _):
                 return try present(session, state, ambiguous)
             case (.signInRequired(let reason), _, _):

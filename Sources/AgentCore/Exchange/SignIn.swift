@@ -78,8 +78,7 @@ package struct SignIn<World: ExchangeWorld> {
         let session = StoredSession(
             header: header, refreshToken: grant.refreshToken, accessToken: grant.accessToken)
         if let failure = try storeWithPatience(session) {
-            try giveUp(session, signIns)
-            return .failed(failure)
+            return try giveUp(session, failure, signIns)
         }
         // A successor of the old sign-in has nothing to wait for any more.
         try world.emptySlot()
@@ -97,21 +96,23 @@ package struct SignIn<World: ExchangeWorld> {
 
     /// Not stored, not signed in; the old session, if there was one, still counts.
     ///
-    /// A store that failed may have done its work all the same, and then the old session is
-    /// overwritten. Unless the keyring shows that it has not, the new id stays pending and its
-    /// session alive: whichever of the two is found in the keyring later works.
+    /// Unless the keyring may hold the new one after all: a failure does not mean that nothing was
+    /// written. Then its id stays accepted and it is not ended, and the next look at the keyring
+    /// decides.
     private func giveUp(
-        _ session: StoredSession, _ signIns: KnownSignIns
-    ) throws(World.Interruption) {
-        guard case .found(let item) = try world.readItem(knowing: KnownSignIns(current: id))
-        else { return }
-        if case .session(let stored) = item, stored.header.signIn == id { return }
+        _ session: StoredSession, _ failure: Failure, _ signIns: KnownSignIns
+    ) throws(World.Interruption) -> ExchangeOutcome {
+        guard case .found(let item) = try world.readItem(knowing: KnownSignIns(current: id)) else {
+            return .failed(failure)
+        }
+        if case .session(let stored) = item, stored.header.signIn == id { return .failed(failure) }
         try abandon(signIns)
         if let accessToken = session.accessToken {
-            // That it may fail to end is ignored: nobody has its token, and it expires.
+            // That it may fail to end is ignored: nobody can refresh it, and it expires.
             _ = try world.signOut(
                 accessToken.value, naming: session.refreshToken, at: baseURL)
         }
+        return .failed(failure)
     }
 
     private func storeWithPatience(
