@@ -122,17 +122,18 @@ final class RealWorld: ExchangeWorld {
 
     func readState() -> Reading<StateContents> {
         if let lockFailure { return .failed(lockFailure) }
-        let signIns: KnownSignIns?
+        let written: (signIns: KnownSignIns, isCopy: Bool)?
         do throws(StateDirectory.Unreadable) {
-            signIns = try state.signIns(of: profile)
+            written = try state.identifiedSignIns(of: profile)
         } catch {
             return .failed(Failure(.storageFailed, "\(error)"))
         }
         do throws(SystemError) {
             return .found(
                 StateContents(
-                    signIns: signIns, runtimeMarks: state.runtimeMarks(of: profile),
-                    anchor: try state.anchor()))
+                    signIns: written?.signIns, runtimeMarks: state.runtimeMarks(of: profile),
+                    // A restored file is as good as a restored directory: nothing fits it.
+                    anchor: written?.isCopy == true ? nil : try state.anchor()))
         } catch {
             return .failed(Failure(.storageFailed, "\(error)"))
         }

@@ -677,7 +677,7 @@ final class Agent {
         switch outcome {
         case .session(let report): name = report.storeFailure == nil ? "ok" : "unstored"
         case .tooEarly: name = "too_early"
-        case .failed(let failure): name = Refusals.code(of: failure.kind).rawValue
+        case .failed(let failure): name = Refusals.code(of: failure).rawValue
         case .signInRequired(let reason, _): name = reason.rawValue
         case .signedOut, .rejected, .challenged, .document: return
         }
@@ -703,7 +703,7 @@ final class Agent {
         case .failed(let failure):
             Journal.warning(
                 "An exchange failed", ("profile", name),
-                ("code", Refusals.code(of: failure.kind).rawValue), ("error", failure.detail))
+                ("code", Refusals.code(of: failure).rawValue), ("error", failure.detail))
         case .signInRequired(let reason, let words):
             Journal.error(
                 "A new sign-in is needed", ("profile", name), ("reason", reason.rawValue),

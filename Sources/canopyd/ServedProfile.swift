@@ -96,7 +96,7 @@ final class ServedProfile {
         if case .ended(let ended) = machine.phase { reason = ended }
         var lastError: (code: Problem.Code, detail: String, at: WallTime)?
         if let (failure, at) = machine.lastFailure {
-            lastError = (Refusals.code(of: failure.kind), failure.detail, at)
+            lastError = (Refusals.code(of: failure), failure.detail, at)
         }
         return ProfileView(
             profile: name, state: machine.state(at: now), reason: reason,
