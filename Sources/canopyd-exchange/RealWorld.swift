@@ -89,6 +89,7 @@ final class RealWorld: ExchangeWorld {
     func readSlot() -> SlotContents {
         guard let contents = withSlot({ slot throws(SystemError) in try slot.read(in: memory) })
         else { return .empty }
+        if case .session = contents { Signals.ignoreUntilTheEnd() }
         return contents
     }
 
@@ -140,6 +141,8 @@ final class RealWorld: ExchangeWorld {
     }
 
     func writeSignIns(_ signIns: KnownSignIns) -> Failure? {
+        // The first step that is not to be cut off from the next ones.
+        Signals.ignoreUntilTheEnd()
         do throws(SystemError) {
             try state.write(signIns, of: profile)
             return nil
@@ -245,7 +248,6 @@ final class RealWorld: ExchangeWorld {
     func announce(_ progress: ExchangeProgress) {
         if progress == .presenting {
             Hopeless.forget()
-            Signals.ignoreUntilTheEnd()
         }
         channel.send(.progress(progress))
     }

@@ -20,7 +20,7 @@ package enum Refusals {
         _ failure: Failure, _ profile: ProfileName, retryAfter: TimeSpan? = nil
     ) -> Problem {
         let code = code(of: failure)
-        let wait = failure.wait ?? retryAfter
+        let wait = failure.kind == .notNative ? nil : retryAfter ?? failure.wait
         return Problem(
             code, failure.detail, profile: profile,
             retryAfter: wait.map { max(1, ($0 + TimeSpan(nanoseconds: 999_999_999)).wholeSeconds) },

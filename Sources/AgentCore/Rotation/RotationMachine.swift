@@ -544,8 +544,11 @@ package struct RotationMachine: Sendable {
         switch failure.kind {
         case .throttled where failure.wait != nil:
             wait = failure.wait ?? .zero
-        case .refused, .notNative:
+        case .refused:
             wait = RotationTiming.refusedRetry
+        case .notNative:
+            // Nobody could ever use what another attempt would bring.
+            wait = BootTime.distantFuture - now.boot
         case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed:
             wait = RotationTiming.backOff(
                 after: last, draw: draw, ceiling: RotationTiming.keyringBackOffCeiling)
