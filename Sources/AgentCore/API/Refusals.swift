@@ -23,7 +23,7 @@ package enum Refusals {
         let wait = failure.wait ?? retryAfter
         return Problem(
             code, failure.detail, profile: profile,
-            retryAfter: wait.map { max(1, ($0 + .milliseconds(999)).wholeSeconds) },
+            retryAfter: wait.map { max(1, ($0 + TimeSpan(nanoseconds: 999_999_999)).wholeSeconds) },
             fix: fix(code, profile))
     }
 

@@ -66,7 +66,7 @@ package enum RefreshMeaning: Sendable {
         case 200..<300:
             if let grant = Grant(answer, body, sent: sent, memory: memory) {
                 self = .rotated(grant)
-            } else if body.hasAccessToken {
+            } else if body.hasAccessToken, !body.hasRefreshToken {
                 self = .notNative
             } else {
                 self = .ambiguous(

@@ -55,6 +55,12 @@ package struct CanopyBody {
         return root?["error"]?["code"]?.string.map(CanopyBody.printable)
     }
 
+    /// Whether there is something where a refresh token would be, readable or not.
+    package var hasRefreshToken: Bool {
+        guard let value = member("refresh_token") else { return false }
+        return value.stringCount != 0
+    }
+
     package var hasAccessToken: Bool {
         (member("access_token")?.stringCount ?? 0) > 0
     }
@@ -90,8 +96,12 @@ package struct CanopyBody {
         member("requires_mfa_challenge")?.bool == true || member("mfa_challenge")?.kind == .object
     }
 
+    /// null is nothing, as it is in most APIs.
     private func member(_ key: StaticString) -> JSONValue? {
-        resource?[key] ?? root?[key]
+        for value in [resource?[key], root?[key]] {
+            if let value, !value.isNull { return value }
+        }
+        return nil
     }
 
     /// A server's text on its way to a terminal or a log: no control characters, and not endless.

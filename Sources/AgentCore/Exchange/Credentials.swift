@@ -13,6 +13,8 @@ package struct Credentials: Sendable {
         package enum StaticMember: String, Sendable {
             case email
             case password
+            case url
+            case publishableKey = "publishable_key"
         }
 
         package var description: String {
@@ -46,7 +48,16 @@ package struct Credentials: Sendable {
         }
         self.email = email
         self.password = password
-        baseURL = root["url"]?.string
-        publishableKey = root["publishable_key"]?.string
+        // A default in place of what was meant would send the password somewhere else.
+        baseURL = try Credentials.text(root["url"], .url)
+        publishableKey = try Credentials.text(root["publishable_key"], .publishableKey)
+    }
+
+    private static func text(
+        _ value: JSONValue?, _ member: Malformed.StaticMember
+    ) throws(Malformed) -> String? {
+        guard let value, !value.isNull else { return nil }
+        guard let text = value.string, !text.isEmpty else { throw .missing(member) }
+        return text
     }
 }

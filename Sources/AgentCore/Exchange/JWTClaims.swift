@@ -46,6 +46,7 @@ package struct JWTClaims: Equatable, Sendable {
         guard let first = token.firstIndex(of: dot) else { return nil }
         let rest = token[(first + 1)...]
         guard let second = rest.firstIndex(of: dot) else { return nil }
+        guard !token[(second + 1)...].contains(dot) else { return nil }
         let encoded = token[(first + 1)..<second]
         var valid = !encoded.isEmpty
         let payload = Secret(capacity: encoded.count, in: memory) { target in

@@ -67,7 +67,10 @@ extension KnownSignIns {
             marks[signIn] = mark
         }
         var pending: [SignInID] = []
-        for element in root["pending"].map({ Array($0.elements) }) ?? [] {
+        guard let begun = root["pending"], begun.kind == .array else {
+            throw .malformed("pending")
+        }
+        for element in begun.elements {
             guard let signIn = element.string.flatMap(SignInID.init) else {
                 throw .malformed("pending")
             }

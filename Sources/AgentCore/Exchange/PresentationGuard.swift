@@ -92,9 +92,9 @@ package enum PresentationGuard {
         case .session(let item) where item.signIn == slot.signIn:
             if item.generation < slot.generation { return .storeSuccessor }
             return item.generation == slot.generation ? .confirmSuccessor : .dropSuccessor
-        case .session, .otherMachine:
+        case .session:
             return .dropSuccessor
-        case .none:
+        case .none, .otherMachine:
             return evidence.signIns?.knowsAlive(slot.signIn) == true
                 ? .storeSuccessor : .dropSuccessor
         }
@@ -121,11 +121,9 @@ package enum PresentationGuard {
     ///
     /// The same bytes again are no new rotation either, and must not miss the server's grace.
     private static func floorRemaining(_ item: SessionHeader, _ evidence: Evidence) -> TimeSpan {
-        guard let last = item.lastRotation, let lifetime = item.access?.lifetime else {
-            return .zero
-        }
+        guard let last = item.lastRotation else { return .zero }
         let age = last.age(at: evidence.now, boot: evidence.boot)
-        return max(.zero, RotationTiming.floor(lifetime: lifetime) - age)
+        return max(.zero, RotationTiming.floor(lifetime: item.access?.lifetime) - age)
     }
 }
 

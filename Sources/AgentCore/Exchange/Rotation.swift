@@ -61,7 +61,7 @@ package struct Rotation<World: ExchangeWorld> {
             case (.wait(let span), .session(let session), _):
                 return .tooEarly(SessionReport(session, isAmbiguous: false), span)
             case (.present(let ambiguous), .session(let session), _):
-                return try present(session, state.signIns ?? KnownSignIns(), ambiguous)
+                return try present(session, state, ambiguous)
             case (.signInRequired(let reason), _, _):
                 return .signInRequired(reason, "")
             case (.storeSuccessor, _, _), (.confirmSuccessor, _, _), (.adopt, _, _),
@@ -73,10 +73,13 @@ package struct Rotation<World: ExchangeWorld> {
 
     // Steps 3 and 4.
     private func present(
-        _ session: StoredSession, _ signIns: KnownSignIns, _ presentedBefore: Bool
+        _ session: StoredSession, _ state: StateContents, _ presentedBefore: Bool
     ) throws(World.Interruption) -> ExchangeOutcome {
         let position = session.header.position
-        let markBefore = signIns.mark(of: position.signIn)
+        let signIns = state.signIns ?? KnownSignIns()
+        // The higher of the two copies: taking a mark back must lower neither.
+        let markBefore = [signIns.mark(of: position.signIn), state.runtimeMarks[position.signIn]]
+            .compactMap(\.self).max()
         var marked = signIns
         if marked.current != position.signIn {
             // A sign-in was cut short after its item was stored: that item counts from now on.

@@ -36,7 +36,7 @@ package struct AccessTokenLife: Equatable, Sendable {
     package var expiresAt: WallTime {
         let byLifetime = sent.moment.wall + lifetime
         guard let expiry, let serverClockOffset else { return byLifetime }
-        return min(byLifetime, expiry + TimeSpan(nanoseconds: -serverClockOffset.nanoseconds))
+        return min(byLifetime, expiry - serverClockOffset)
     }
 
     /// The validity that a client gets that does not ask for one: 30 s, or a quarter of the

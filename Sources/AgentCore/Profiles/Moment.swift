@@ -38,7 +38,7 @@ package struct WallTime: Comparable, Hashable, Sendable {
 
     /// Whole seconds since 1970, rounded down.
     package var seconds: Int64 {
-        milliseconds >= 0 ? milliseconds / 1000 : (milliseconds - 999) / 1000
+        milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0)
     }
 
     package static func < (left: WallTime, right: WallTime) -> Bool {
@@ -47,6 +47,10 @@ package struct WallTime: Comparable, Hashable, Sendable {
 
     package static func + (time: WallTime, span: TimeSpan) -> WallTime {
         WallTime(milliseconds: time.milliseconds &+ span.milliseconds)
+    }
+
+    package static func - (time: WallTime, span: TimeSpan) -> WallTime {
+        WallTime(milliseconds: time.milliseconds &- span.milliseconds)
     }
 
     package static func - (left: WallTime, right: WallTime) -> TimeSpan {
@@ -71,9 +75,8 @@ package struct TimeSpan: Comparable, Hashable, Sendable {
     package static let zero = TimeSpan(nanoseconds: 0)
 
     package static func seconds(_ seconds: Int64) -> TimeSpan {
-        TimeSpan(
-            milliseconds: seconds.multipliedReportingOverflow(by: 1000).overflow
-                ? .max : seconds * 1000)
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+        return TimeSpan(milliseconds: overflow ? (seconds < 0 ? .min : .max) : product)
     }
 
     package static func milliseconds(_ milliseconds: Int64) -> TimeSpan {
@@ -85,7 +88,7 @@ package struct TimeSpan: Comparable, Hashable, Sendable {
 
     /// Whole seconds, rounded down.
     package var wholeSeconds: Int64 {
-        nanoseconds >= 0 ? nanoseconds / 1_000_000_000 : (nanoseconds - 999_999_999) / 1_000_000_000
+        nanoseconds / 1_000_000_000 - (nanoseconds % 1_000_000_000 < 0 ? 1 : 0)
     }
 
     /// Seconds with their fraction.

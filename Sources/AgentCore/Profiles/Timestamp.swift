@@ -43,6 +43,7 @@ package enum Timestamp {
             let second = number(parts[2], 0...60)
         else { return nil }
         let days = daysFromCivil(year: year, month: Int64(month) + 1, day: day)
+        guard civil(days: days).day == day else { return nil }
         return WallTime(seconds: days * 86_400 + hour * 3600 + minute * 60 + second)
     }
 

@@ -23,8 +23,18 @@ extension Timestamp {
         let days =
             shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400
             + (153 * monthFromMarch + 2) / 5 + day - 719_469
+        guard day <= length(of: month, year) else { return nil }
         return WallTime(
             seconds: days * 86_400 + hour * 3600 + minute * 60 + second - offset)
+    }
+
+    /// The days of a month.
+    private static func length(of month: Int64, _ year: Int64) -> Int64 {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
     }
 
     /// Seconds east of UTC.

@@ -107,12 +107,13 @@ package struct RotationMachine: Sendable {
         case .unread:
             return .load
         case .resting(let due):
-            return due <= now ? .rotate(mayPresent: true) : .nothing
+            return due <= now ? .rotate(mayPresent: !isUnstored) : .nothing
         case .paused(let pause):
             guard pause.until <= now else { return .nothing }
             // Without a session there is nothing to rotate: what failed was reading.
             return session == nil
-                ? .load : .rotate(mayPresent: isRotationDue(after: pause, at: now))
+                ? .load
+                : .rotate(mayPresent: !isUnstored && isRotationDue(after: pause, at: now))
         case .exchanging, .ended:
             return .nothing
         }
@@ -166,6 +167,8 @@ package struct RotationMachine: Sendable {
         case .unread, .resting, .exchanging:
             return .wait
         case .paused(let pause):
+            // The first to ask after a suspend must not hear of what failed before it.
+            guard pause.until > now.boot else { return .wait }
             return .refused(.failed(pause.failure, retryAfter: pause.until - now.boot))
         case .ended(let reason):
             return .refused(.signInRequired(reason))
@@ -216,9 +219,9 @@ package struct RotationMachine: Sendable {
 
     private static func state(of failure: Failure, isGood: Bool) -> ProfileState {
         switch failure.kind {
-        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled,
-            .successorUnstored, .lockBusy:
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .lockBusy:
             isGood ? .degraded : .offline
+        case .successorUnstored: isGood ? .degraded : .keyringUnavailable
         case .refused, .notNative: .refused
         case .keyringLocked: .keyringLocked
         case .keyringUnavailable: .keyringUnavailable
@@ -283,8 +286,16 @@ package struct RotationMachine: Sendable {
             take(report, at: now, draw: draw)
         case .tooEarly(let report, let wait):
             take(report, at: now, draw: draw)
-            if case .resting(let due) = phase {
+            switch phase {
+            case .resting(let due):
                 phase = .resting(due: max(due, now.boot + wait))
+            case .paused(let pause):
+                phase = .paused(
+                    Pause(
+                        failure: pause.failure, until: max(pause.until, now.boot + wait),
+                        backOff: pause.backOff))
+            case .unread, .exchanging, .ended:
+                break
             }
         case .failed(let failure):
             ended(exchange, failure, at: now, draw: draw)
@@ -425,12 +436,13 @@ package struct RotationMachine: Sendable {
         if let failure = report.storeFailure {
             isUnstored = true
             let unstored = Failure(.successorUnstored, failure.detail)
-            return pause(unstored, after: currentBackOff, at: now, draw: draw)
+            return pause(
+                unstored, after: backOff(of: .successorUnstored), at: now, draw: draw)
         }
         isUnstored = false
         guard access != nil || report.header.lastRotation == nil || report.accessToken != nil else {
             let failure = Failure(.serverError, "the server's answer had no usable access token")
-            return pause(failure, after: nil, at: now, draw: draw)
+            return pause(failure, after: backOff(of: .serverError), at: now, draw: draw)
         }
         lastFailure = nil
         if report.isAmbiguous {
@@ -457,8 +469,10 @@ package struct RotationMachine: Sendable {
         case .ahead:
             return now.boot
         case .onDemand:
-            let last = session?.lastRotation
-            let age = last?.age(at: now, boot: boot) ?? .zero
+            guard let session else { return now.boot }
+            let age =
+                session.lastRotation?.age(at: now, boot: boot)
+                ?? max(.zero, now.wall - session.signedInAt)
             return now.boot + max(.zero, RotationTiming.onDemandKeepAlive - age)
         }
     }
@@ -466,8 +480,8 @@ package struct RotationMachine: Sendable {
     private func earliestRotation(at now: Moment) -> BootTime {
         guard let session else { return now.boot }
         var wait = session.notBefore?.remaining(at: now, boot: boot) ?? .zero
-        if let last = session.lastRotation, let lifetime = session.access?.lifetime {
-            let floor = RotationTiming.floor(lifetime: lifetime)
+        if let last = session.lastRotation {
+            let floor = RotationTiming.floor(lifetime: session.access?.lifetime)
             wait = max(wait, floor - last.age(at: now, boot: boot))
         }
         return now.boot + wait
@@ -501,8 +515,10 @@ package struct RotationMachine: Sendable {
         pause(failure, after: last, at: now, draw: draw)
     }
 
-    private var currentBackOff: TimeSpan? {
-        guard case .exchanging(let exchange) = phase, case .paused(let pause) = exchange.before
+    /// The wait before the exchange that runs, if the same was its cause.
+    private func backOff(of kind: Failure.Kind) -> TimeSpan? {
+        guard case .exchanging(let exchange) = phase, case .paused(let pause) = exchange.before,
+            pause.failure.kind == kind
         else { return nil }
         return pause.backOff
     }

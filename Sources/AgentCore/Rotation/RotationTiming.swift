@@ -8,9 +8,11 @@ package enum RotationTiming {
         lifetime * (0.75 + 0.10 * draw)
     }
 
-    /// The least time between two rotations of a profile: 5 s or a tenth of the lifetime.
-    package static func floor(lifetime: TimeSpan) -> TimeSpan {
-        min(.seconds(5), lifetime * 0.1)
+    /// The least time between two rotations of a profile: 5 s or a tenth of the lifetime; 5 s
+    /// where the server sent no access token, so that such a server is not hammered.
+    package static func floor(lifetime: TimeSpan?) -> TimeSpan {
+        guard let lifetime else { return .seconds(5) }
+        return min(.seconds(5), lifetime * 0.1)
     }
 
     /// For how long a successor is not presented after an ambiguous attempt: 120 s or half of the

@@ -1,0 +1,91 @@
+import AgentCore
+import Testing
+
+@Suite("Every refusal has a code, words, and a command where one helps")
+struct RefusalsTests {
+    private func profile() throws -> ProfileName { try ProfileName("work") }
+
+    @Test("Every kind of failure", arguments: Failure.Kind.allCases)
+    func failures(_ kind: Failure.Kind) throws {
+        let expected: Problem.Code =
+            switch kind {
+            case .notPresented, .noAnswer, .somebodyInBetween: .serverUnreachable
+            case .serverError: .serverError
+            case .throttled: .throttled
+            case .refused: .refused
+            case .notNative: .keyNotNative
+            case .keyringLocked: .keyringLocked
+            case .keyringUnavailable, .successorUnstored: .keyringUnavailable
+            case .storageFailed: .storageFailed
+            case .lockBusy: .timeout
+            }
+        let problem = Refusals.problem(
+            Failure(kind, "the cause"), try profile(), retryAfter: .milliseconds(1001))
+        #expect(problem.code == expected)
+        #expect(problem.detail == "the cause")
+        #expect(problem.retryAfter == 2)
+        let hasFix = kind != .throttled && kind != .storageFailed
+        #expect((problem.fix != nil) == hasFix)
+    }
+
+    @Test("Every reason for a sign-in", arguments: SignInReason.allCases)
+    func reasons(_ reason: SignInReason) throws {
+        let problem = Refusals.problem(.signInRequired(reason), try profile())
+        #expect(problem.code == .signInRequired && problem.code.status == 401)
+        #expect(problem.reason == reason && !problem.detail.isEmpty)
+        #expect(problem.fix == "canopyctl login --profile work")
+        #expect(Refusals.signInRequired(reason, .standard).fix == "canopyctl login")
+    }
+
+    @Test("Only a verdict and a sign-out are final")
+    func final() {
+        #expect(
+            Set(SignInReason.allCases.filter(\.isFinal))
+                == [.revokedOrExpired, .rotationLost, .signedOut])
+    }
+
+    @Test("A wait is whole seconds, rounded up, and never none")
+    func waits() throws {
+        for (wait, seconds) in [(-5.0, 1), (0, 1), (0.2, 1), (1, 1), (1.001, 2), (900, 900)] {
+            let failure = Failure(.throttled, "wait", wait: Example.span(wait))
+            #expect(
+                Refusals.problem(failure, try profile(), retryAfter: .seconds(7)).retryAfter
+                    == Int64(seconds))
+        }
+        #expect(Refusals.problem(Failure(.throttled, "wait"), try profile()).retryAfter == nil)
+    }
+
+    @Test("A sign-out that the server did not hear of names the local one")
+    func signOut() throws {
+        for kind in Failure.Kind.allCases {
+            let problem = Refusals.signOutFailed(Failure(kind, "the cause"), try profile())
+            #expect(problem.code == Refusals.code(of: kind))
+            switch kind {
+            case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled,
+                .refused, .notNative:
+                #expect(problem.fix == "canopyctl logout --local --profile work")
+                #expect(problem.detail.contains("nothing was forgotten"))
+            case .keyringLocked, .keyringUnavailable, .storageFailed, .successorUnstored,
+                .lockBusy:
+                #expect(problem.detail == "the cause")
+            }
+        }
+    }
+
+    @Test("What a sign-in was refused for")
+    func rejections() throws {
+        let rows: [(Rejection.Kind, Problem.Code, String?)] = [
+            (.credentials, .credentialsRejected, "canopyctl login --profile work"),
+            (.keyNotNative, .keyNotNative, "canopyctl login --profile work --key pk_NATIVE_KEY"),
+            (.malformed, .badRequest, nil),
+        ]
+        for (kind, code, fix) in rows {
+            let problem = Refusals.problem(Rejection(kind, "words"), try profile())
+            #expect(problem.code == code && problem.fix == fix)
+            #expect(problem.detail.hasPrefix("words"))
+        }
+        #expect(Refusals.unknownProfile(try profile()).code == .unknownProfile)
+        let tooMuch = Refusals.problem(.validityAboveLifetime(.seconds(900)), try profile())
+        #expect(tooMuch.code == .badRequest && tooMuch.detail.contains("900 s"))
+    }
+}
