@@ -27,11 +27,19 @@ final class Program {
         posix_spawn_file_actions_adddup2(&actions, stdin, 0)
         posix_spawn_file_actions_adddup2(&actions, log, 1)
         posix_spawn_file_actions_adddup2(&actions, log, 2)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The threads that tests run on block signals, and a child would go on doing so.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         var argv = ([path] + arguments).map { strdup($0) } + [nil]
         var envp = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (argv + envp).forEach { free($0) } }
         var pid: pid_t = 0
-        let code = posix_spawn(&pid, path, &actions, nil, &argv, &envp)
+        let code = posix_spawn(&pid, path, &actions, &attributes, &argv, &envp)
         try #require(code == 0, "\(path): \(String(cString: strerror(code)))")
         self.pid = pid
     }
@@ -52,8 +60,10 @@ final class Program {
     @discardableResult
     func end(by signal: Int32? = nil) throws -> Int32 {
         if let signal { kill(pid, signal) }
+        var status: Int32 = 0
+        try eventually(within: 60, "a program ends") { waitpid(pid, &status, WNOHANG) == pid }
         isOver = true
-        return try CanopydProgram.wait(pid)
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
     }
 
     /// Beside the test bundle.

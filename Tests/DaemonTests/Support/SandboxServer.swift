@@ -78,9 +78,9 @@ final class SandboxServer {
     /// How many answers it is holding back.
     func held() throws -> Int { try state().number("held") }
 
-    /// The refresh requests of all sign-ins so far.
+    /// The refresh requests of all sign-ins that have arrived so far.
     func refreshes() throws -> Int {
-        try families().map { try $0.number("refresh_requests") }.reduce(0, +)
+        try families().map { try $0.number("requests_arrived") }.reduce(0, +)
     }
 
     /// No replay that Canopy would mind, nothing older after something newer, and never two
@@ -91,7 +91,7 @@ final class SandboxServer {
         #expect(try state.number("identity_revocations") == 0, sourceLocation: sourceLocation)
         for family in try state.objects("families") {
             #expect(
-                try family.number("generations_presented_backwards") == 0,
+                try family.number("generations_arrived_backwards") == 0,
                 sourceLocation: sourceLocation)
             #expect(
                 try family.number("maximum_in_flight") <= 1, sourceLocation: sourceLocation)

@@ -37,7 +37,7 @@ final class Stage {
         daemon = try RunningDaemon(in: desktop.directory, environment: desktop.environment)
     }
 
-    /// Kills it with -9, and the exchange if it should go along; starts it again.
+    /// Kills it with -9, and starts it again; an exchange that runs is left alone.
     func killAndRestart() throws {
         try killDaemon()
         try startDaemon()
