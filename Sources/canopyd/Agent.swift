@@ -789,10 +789,13 @@ final class Agent {
 
     private func loadingEnded(_ words: String, of shared: [ServedProfile], at now: Moment) {
         hasSearched = true
+        // All of them first: settling one may begin the next load, of the others too.
         for profile in shared {
             if case .exchanging(let exchange) = profile.machine.phase, exchange.job == .load {
                 died(words, profile, at: now)
             }
+        }
+        for profile in shared {
             if isGone(profile) {
                 forget(profile, at: now)
             } else {

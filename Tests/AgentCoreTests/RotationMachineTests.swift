@@ -89,6 +89,19 @@ struct RotationMachineTests {
         #expect(machine.wakeUp == Example.moment(720).boot)
     }
 
+    @Test("A token that is over when it comes is replaced ever more slowly, not at each floor")
+    func overOnArrival() {
+        var machine = Self.resting()
+        machine.exchangeBegan(.rotate, at: Example.moment(720).boot)
+        let over = Example.report(
+            4, lastRotation: Example.stamp(720),
+            access: Example.life(sent: 720, expiry: 700, offset: 0))
+        machine.exchangeEnded(.session(over), at: Example.moment(721), draw: 0.5)
+        #expect(machine.session?.generation == 4)
+        #expect(machine.state(at: Example.moment(721)) == .offline)
+        #expect(Self.gives(machine, at: 721) == "serverError")
+    }
+
     @Test("What may have been presented by an exchange that died is rotated at once")
     func ambiguous() {
         let machine = Self.resting(report: Example.report(3, isAmbiguous: true))

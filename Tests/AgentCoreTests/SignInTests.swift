@@ -124,6 +124,18 @@ struct SignInTests {
         #expect(world.violations.isEmpty)
     }
 
+    @Test("A sign-in that was written and cannot be made durable is kept: the next look decides")
+    func unsynced() throws {
+        let world = world()
+        world.faults = [("sync", .max, Self.broken)]
+        #expect(failed(try signIn(world)) == Self.broken)
+        #expect(world.count("sign out b-0") == 0)
+        world.faults = []
+        world.restart()
+        let report = try #require(reported(try Load(in: world).run()))
+        #expect(report.header.signIn == Example.otherSignIn)
+    }
+
     @Test("A sign-in whose second phase is not written works all the same")
     func secondPhaseFails() throws {
         let world = world()
@@ -223,6 +235,15 @@ struct SignInTests {
         let world = world()
         world.answers = [Example.envelope(401)]
         #expect(isSignedOut(try signOut(world)))
+    }
+
+    @Test("A restored copy is signed out without naming its old refresh token")
+    func restoredCopySignedOut() throws {
+        let world = world()
+        world.signIns?.raiseMark(of: Example.signIn, to: 4)
+        #expect(isSignedOut(try signOut(world)))
+        #expect(world.calls.filter { $0.hasPrefix("sign out") } == ["sign out {}"])
+        #expect(world.heldSession == nil)
     }
 
     @Test("A server that wants an empty body gets one")

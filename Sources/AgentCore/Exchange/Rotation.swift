@@ -59,6 +59,10 @@ package struct Rotation<World: ExchangeWorld> {
             case (.adopt(let ambiguous), .session(let session), _):
                 return .session(SessionReport(session, isAmbiguous: ambiguous))
             case (.wait(let span), .session(let session), _):
+                if state.signIns?.mark(of: session.header.signIn) == session.header.generation {
+                    // A hold is on tokens that were never presented: this one was told to wait.
+                    return .failed(Failure(.throttled, "the server asked to wait", wait: span))
+                }
                 return .tooEarly(SessionReport(session, isAmbiguous: false), span)
             case (.present(let ambiguous), .session(let session), _):
                 return try present(session, state, ambiguous)

@@ -78,13 +78,7 @@ package struct SignIn<World: ExchangeWorld> {
         let session = StoredSession(
             header: header, refreshToken: grant.refreshToken, accessToken: grant.accessToken)
         if let failure = try storeWithPatience(session) {
-            // Not stored, not signed in. The old session, if there was one, still counts.
-            try abandon(signIns)
-            if let accessToken = grant.accessToken {
-                _ = try world.signOut(
-                    accessToken.value, naming: grant.refreshToken, at: baseURL)
-            }
-            return .failed(failure)
+            return try giveUp(session, failure, signIns)
         }
         // A successor of the old sign-in has nothing to wait for any more.
         try world.emptySlot()
@@ -93,6 +87,27 @@ package struct SignIn<World: ExchangeWorld> {
         // A failure is ignored: the guard accepts a pending id, and the first rotation completes.
         _ = try world.writeSignIns(completed)
         return .session(SessionReport(session, isAmbiguous: false))
+    }
+
+    /// Not stored, not signed in; the old session, if there was one, still counts.
+    ///
+    /// Unless the keyring may hold the new one after all: a failure does not mean that nothing was
+    /// written. Then its id stays accepted and it is not ended, and the next look at the keyring
+    /// decides.
+    private func giveUp(
+        _ session: StoredSession, _ failure: Failure, _ signIns: KnownSignIns
+    ) throws(World.Interruption) -> ExchangeOutcome {
+        guard case .found(let item) = try world.readItem(knowing: KnownSignIns(current: id)) else {
+            return .failed(failure)
+        }
+        if case .session(let stored) = item, stored.header.signIn == id { return .failed(failure) }
+        try abandon(signIns)
+        if let accessToken = session.accessToken {
+            // That it may fail to end is ignored: nobody can refresh it, and it expires.
+            _ = try world.signOut(
+                accessToken.value, naming: session.refreshToken, at: baseURL)
+        }
+        return .failed(failure)
     }
 
     private func storeWithPatience(

@@ -33,7 +33,7 @@ package struct SignOut<World: ExchangeWorld> {
             break
         case .found(.session(let session)):
             over = session.header.position
-            if !isLocal, let failure = try endOnServer(session, state.signIns) {
+            if !isLocal, let failure = try endOnServer(session, state) {
                 return .failed(failure)
             }
         }
@@ -46,8 +46,9 @@ package struct SignOut<World: ExchangeWorld> {
     }
 
     private func endOnServer(
-        _ stored: StoredSession, _ signIns: KnownSignIns?
+        _ stored: StoredSession, _ state: StateContents
     ) throws(World.Interruption) -> Failure? {
+        let signIns = state.signIns
         var session = stored
         if case .session(let successor) = try world.readSlot(),
             successor.header.signIn == stored.header.signIn,
@@ -56,11 +57,14 @@ package struct SignOut<World: ExchangeWorld> {
             session = successor
         }
         guard signIns?.knowsAlive(session.header.signIn) == true else { return nil }
-        let life = session.header.access
-        if life == nil
-            || life?.remaining(at: world.now(), boot: world.boot) ?? .zero
-                < SignOut.leastValidity
-        {
+        let left =
+            session.header.access?.remaining(at: world.now(), boot: world.boot) ?? .zero
+        if isRestoredCopy(session, state) {
+            // Its refresh token must not reach the server any more, not even by name.
+            guard left >= SignOut.leastValidity, let token = session.accessToken else { return nil }
+            return try tell(token.value, naming: nil, at: session.header.baseURL)
+        }
+        if left < SignOut.leastValidity {
             switch try Rotation(in: world, known: nil, mayPresent: true).runLocked() {
             case .session(let report):
                 guard report.storeFailure == nil,
@@ -79,7 +83,17 @@ package struct SignOut<World: ExchangeWorld> {
             }
         }
         guard let accessToken = session.accessToken?.value else { return SignOut.unreadable }
-        return try tell(accessToken, session)
+        return try tell(
+            accessToken, naming: session.refreshToken, at: session.header.baseURL)
+    }
+
+    private func isRestoredCopy(_ session: StoredSession, _ state: StateContents) -> Bool {
+        let decision = PresentationGuard.decide(
+            PresentationGuard.Evidence(
+                slot: .empty, item: .session(session.header), signIns: state.signIns,
+                runtimeMarks: state.runtimeMarks, anchor: state.anchor, now: world.now(),
+                boot: world.boot, known: nil, mayPresent: false))
+        return decision == .signInRequired(.restoredCopy)
     }
 
     private static var unreadable: Failure {
@@ -87,12 +101,10 @@ package struct SignOut<World: ExchangeWorld> {
     }
 
     private func tell(
-        _ accessToken: Secret, _ session: StoredSession
+        _ accessToken: Secret, naming refreshToken: Secret?, at url: String
     ) throws(World.Interruption) -> Failure? {
-        let url = session.header.baseURL
-        var transmission = try world.signOut(
-            accessToken, naming: session.refreshToken, at: url)
-        if case .answered(let answer) = transmission, answer.status == 400 {
+        var transmission = try world.signOut(accessToken, naming: refreshToken, at: url)
+        if case .answered(let answer) = transmission, answer.status == 400, refreshToken != nil {
             // How a native session names itself is not documented: a strict server takes {}.
             transmission = try world.signOut(accessToken, naming: nil, at: url)
         }

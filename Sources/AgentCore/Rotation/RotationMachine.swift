@@ -283,9 +283,9 @@ package struct RotationMachine: Sendable {
         deaths = 0
         switch outcome {
         case .session(let report):
-            take(report, at: now, draw: draw)
+            take(report, from: exchange.job, at: now, draw: draw)
         case .tooEarly(let report, let wait):
-            take(report, at: now, draw: draw)
+            take(report, from: exchange.job, at: now, draw: draw)
             switch phase {
             case .resting(let due):
                 phase = .resting(due: max(due, now.boot + wait))
@@ -421,7 +421,10 @@ package struct RotationMachine: Sendable {
 
     // MARK: Transitions
 
-    private mutating func take(_ report: SessionReport, at now: Moment, draw: Double) {
+    private mutating func take(
+        _ report: SessionReport, from job: JobKind, at now: Moment, draw: Double
+    ) {
+        let isRotated = job == .rotate && session?.position != report.header.position
         let isNew = session?.position != report.header.position || access == nil
         session = report.header
         if let token = report.accessToken, token.life.remaining(at: now, boot: boot) > .zero {
@@ -440,7 +443,9 @@ package struct RotationMachine: Sendable {
                 unstored, after: backOff(of: .successorUnstored), at: now, draw: draw)
         }
         isUnstored = false
-        guard access != nil || report.header.lastRotation == nil || report.accessToken != nil else {
+        // A token that is over when it comes would be replaced without end.
+        let isUsable = report.accessToken != nil && !isRotated
+        guard access != nil || report.header.lastRotation == nil || isUsable else {
             let failure = Failure(.serverError, "the server's answer had no usable access token")
             return pause(failure, after: backOff(of: .serverError), at: now, draw: draw)
         }
