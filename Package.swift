@@ -41,6 +41,11 @@ let package = Package(
             name: "canopy-sandbox",
             dependencies: ["AgentCore", "LinuxSystem", "CLinux", "SandboxRules"],
             swiftSettings: strict),
+        // The rotation's decisions and procedures in a world where everything goes wrong.
+        .target(
+            name: "Simulation", dependencies: ["AgentCore", "SandboxRules"], swiftSettings: strict),
+        .executableTarget(
+            name: "canopy-simulate", dependencies: ["Simulation"], swiftSettings: strict),
         .systemLibrary(
             name: "CLibsecret", pkgConfig: "libsecret-1", providers: [.apt(["libsecret-1-dev"])]),
         .systemLibrary(
@@ -51,6 +56,9 @@ let package = Package(
         .testTarget(
             name: "AgentCoreTests", dependencies: ["AgentCore"],
             resources: [.copy("JSONTestSuite")], swiftSettings: strict),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: ["Simulation", "AgentCore", "SandboxRules"], swiftSettings: strict),
         .testTarget(
             name: "SandboxTests", dependencies: ["SandboxRules", "AgentCore"],
             swiftSettings: strict),

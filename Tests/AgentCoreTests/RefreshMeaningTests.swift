@@ -403,7 +403,8 @@ struct GrantTests {
 
     @Test("A claim shortens what expires_in says, and never lengthens it")
     func claims() {
-        for (exp, remaining) in [(600, 600), (900, 900), (3600, 900)] {
+        // A date is in whole seconds: the server's clock may be almost a second further.
+        for (exp, remaining) in [(600, 599), (900, 899), (901, 900), (3600, 900)] {
             let token = Self.jwt(#"{"exp":\#(Self.sent + exp)}"#)
             let life = life(token, expiresIn: 900, date: "Mon, 20 Apr 2026 09:00:00 GMT")
             #expect(
@@ -420,14 +421,19 @@ struct GrantTests {
             #"{"iat":\#(Self.sent + day),"exp":\#(Self.sent + day + 600)}"#
         let dated = life(
             Self.jwt(claims), expiresIn: 900, date: "Tue, 21 Apr 2026 09:00:00 GMT")
-        #expect(dated?.serverClockOffset == .seconds(Int64(day)))
+        // Rounded up: the server's whole seconds are rounded down, and so is `exp`.
+        #expect(dated?.serverClockOffset == .seconds(Int64(day + 1)))
         let undated = life(Self.jwt(claims), expiresIn: 900)
-        #expect(undated?.serverClockOffset == .seconds(Int64(day)))
+        #expect(undated?.serverClockOffset == .seconds(Int64(day + 1)))
         for life in [dated, undated] {
             #expect(
-                life?.remaining(at: Example.moment(60), boot: Example.boot) == .seconds(540))
-            #expect(life?.expiresAt == WallTime(seconds: Int64(Self.sent + 600)))
+                life?.remaining(at: Example.moment(60), boot: Example.boot) == .seconds(539))
+            #expect(life?.expiresAt == WallTime(seconds: Int64(Self.sent + 599)))
         }
+        // Set back by an hour, our clock does not stretch what `exp` had left at the sending.
+        let setBack = Moment(
+            boot: Example.moment(539).boot, wall: Example.moment(539).wall + .seconds(-3600))
+        #expect(dated?.remaining(at: setBack, boot: Example.boot) == .zero)
         let unknown = life(Self.jwt(#"{"exp":\#(Self.sent + 1)}"#), expiresIn: 900)
         #expect(unknown?.serverClockOffset == nil)
         #expect(unknown?.remaining(at: Example.moment(60), boot: Example.boot) == .seconds(840))

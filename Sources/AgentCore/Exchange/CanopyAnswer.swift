@@ -140,8 +140,10 @@ package struct Grant: Sendable {
             accessToken = nil
             return
         }
-        // Without a Date the token's own `iat` says what time it is there.
-        let serverTime = answer.date.flatMap(Timestamp.http) ?? claims?.issuedAt
+        // Without a Date the token's own `iat` says what time it is there. Both are whole seconds,
+        // rounded down, as is `exp`: its clock may be ahead of what it says by a second.
+        let told = answer.date.flatMap(Timestamp.http) ?? claims?.issuedAt
+        let serverTime = told.map { $0 + .seconds(1) }
         accessToken = AccessToken(
             value: value, type: body.tokenType ?? "Bearer",
             life: AccessTokenLife(

@@ -102,6 +102,9 @@ package struct Rotation<World: ExchangeWorld> {
         try world.announce(.presenting)
         var ambiguous = presentedBefore
         var retries = RotationTiming.quickRetries[...]
+        // Counted apart: a network that is down must not use up the quick repetitions that the first
+        // request to get through may need.
+        var connections = RotationTiming.quickRetries[...]
         var unavailableBefore = false
         while true {
             let sent = Stamp(world.now(), boot: world.boot)
@@ -109,7 +112,7 @@ package struct Rotation<World: ExchangeWorld> {
             let meaning = RefreshMeaning(
                 transmission, sent: sent, now: world.now(), memory: world.memory)
             let failure: Failure
-            var pause = retries.first
+            let pause: TimeSpan?
             switch meaning {
             case .rotated(let grant):
                 return try keep(grant, of: attempt, ambiguous)
@@ -130,6 +133,7 @@ package struct Rotation<World: ExchangeWorld> {
                 unavailableBefore = true
                 ambiguous = true
                 pause = RotationTiming.unavailableRetry
+                retries = retries.dropFirst()
                 failure = Failure(.serverError, words)
             case .notPresented(let detail):
                 failure = Failure(.notPresented, detail)
@@ -137,12 +141,13 @@ package struct Rotation<World: ExchangeWorld> {
                     try withdraw(presentedBefore, marked, position, to: markBefore)
                     return .failed(failure)
                 }
+                pause = connections.popFirst()
             case .ambiguous(let cause):
                 ambiguous = true
+                pause = retries.popFirst()
                 failure = cause
             }
             guard let pause else { return .failed(failure) }
-            retries = retries.dropFirst()
             try world.announce(.retrying(failure))
             try world.pause(for: pause)
         }

@@ -22,9 +22,12 @@ package struct AccessTokenLife: Equatable, Sendable {
     /// token's own nothing is known of its age, so it counts as over.
     package func remaining(at now: Moment, boot: BootID) -> TimeSpan {
         guard boot == sent.boot else { return TimeSpan(nanoseconds: -1) }
-        let byBootClock = lifetime - (now.boot - sent.moment.boot)
-        guard let expiry, let serverClockOffset else { return byBootClock }
-        return min(byBootClock, expiry - (now.wall + serverClockOffset))
+        let age = now.boot - sent.moment.boot
+        guard let expiry, let serverClockOffset else { return lifetime - age }
+        // What `exp` left when the request was sent runs out by the boot clock too: `exp` is in whole
+        // seconds, and a wall clock that is set back must not stretch it.
+        let left = expiry - (sent.moment.wall + serverClockOffset)
+        return min(lifetime - age, left - age, expiry - (now.wall + serverClockOffset))
     }
 
     /// Whether a client that asks for no particular validity would be given the token.

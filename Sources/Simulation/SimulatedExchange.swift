@@ -1,0 +1,396 @@
+internal import AgentCore
+internal import SandboxRules
+
+/// The world of one exchange: each call is a step of the simulation, at which anything may happen.
+final class SimulatedExchange: ExchangeWorld {
+    /// Thrown where the process is killed.
+    struct Killed: Error {}
+
+    private let episode: Episode
+    private let home: SimulatedHome
+    private let process: SimulatedProcess
+
+    /// A successor that this process has received and not put into the slot.
+    private var unslotted: Int?
+
+    init(_ episode: Episode, home: SimulatedHome, process: SimulatedProcess) {
+        self.episode = episode
+        self.home = home
+        self.process = process
+    }
+
+    var boot: BootID { episode.boot }
+    var memory: SecretMemory { Answers.memory }
+    func draw() -> Double { episode.draw() }
+    func now() -> Moment { episode.now }
+
+    func pause(for span: TimeSpan) throws(Killed) {
+        try step(taking: span.nanoseconds)
+    }
+
+    /// Lets time pass and things happen; throws if this process is gone then.
+    private func step(taking time: Int64) throws(Killed) {
+        if unslotted != nil {
+            episode.violate("step 5: a successor was received and not put into the slot first")
+        }
+        episode.step(taking: time)
+        if process.isKilled || episode.violation != nil { throw Killed() }
+    }
+
+    /// What may happen after the effect and before the caller knows of it.
+    private func settle() throws(Killed) {
+        if process.isKilled || episode.violation != nil { throw Killed() }
+    }
+
+    private func requireLock(_ name: StaticString) {
+        if home.lockHolder !== process {
+            episode.violate("I1: \(name) was called without the profile's lock")
+        }
+    }
+
+    // MARK: Lock and slot
+
+    func lock() throws(Killed) -> Bool {
+        try step(taking: 100_000)
+        guard home.lockHolder == nil else { return false }
+        home.lockHolder = process
+        return true
+    }
+
+    func readSlot() throws(Killed) -> SlotContents {
+        try step(taking: 10_000)
+        switch home.slot {
+        case .empty: return .empty
+        case .torn: return .torn
+        case .session(let session): return .session(session)
+        }
+    }
+
+    func fillSlot(_ session: StoredSession) throws(Killed) -> Bool {
+        requireLock("fillSlot")
+        unslotted = nil
+        home.slot = .torn
+        try step(taking: 10_000)
+        home.slot = .session(session)
+        episode.noteSuccessor(session, .inSlot)
+        try settle()
+        return true
+    }
+
+    func emptySlot() throws(Killed) {
+        requireLock("emptySlot")
+        try step(taking: 10_000)
+        checkSlotIsOver()
+        home.slot = .empty
+    }
+
+    /// I5: the slot's successor is emptied once the keyring has it, or once it is of no use.
+    private func checkSlotIsOver() {
+        guard case .session(let slot) = home.slot, !episode.isDisturbed else { return }
+        let token = Answers.number(slot.refreshToken)
+        guard episode.server.isAlive(episode.server.fates[token].family, at: episode.time),
+            episode.server.fates[token].successor == .none,
+            !episode.isOver(slot.header.signIn)
+        else { return }
+        if let item = home.keyring.live, item.header.signIn != slot.header.signIn { return }
+        if let item = home.keyring.disk, item.header.signIn == slot.header.signIn,
+            item.header.generation >= slot.header.generation
+        {
+            return
+        }
+        if !home.keyring.writesAtOnce, home.keyring.live?.refreshToken == slot.refreshToken {
+            return
+        }
+        episode.violate("I5: the slot was emptied before the keyring had its good successor")
+    }
+
+    // MARK: Keyring
+
+    /// Why the next call to the keyring fails; nil if it works.
+    private func keyringFailure() throws(Killed) -> Failure? {
+        try step(taking: episode.shortTime())
+        switch home.keyring.condition {
+        case .working:
+            guard episode.isFault(.keyringCallFailed, in: episode.rates.keyringCall) else {
+                return nil
+            }
+            return Failure(.keyringUnavailable, "no answer")
+        case .locked: return Failure(.keyringLocked, "locked")
+        case .gone: return Failure(.keyringUnavailable, "nobody there")
+        case .hanging:
+            try step(taking: 5_000_000_000)
+            return Failure(.keyringUnavailable, "no answer in time")
+        }
+    }
+
+    func readItem(knowing signIns: KnownSignIns?) throws(Killed) -> Reading<ItemContents> {
+        if let failure = try keyringFailure() { return .failed(failure) }
+        guard let item = home.keyring.live else { return .found(.none) }
+        return .found(home.isOtherMachine ? .otherMachine : .session(item))
+    }
+
+    func writeItem(_ session: StoredSession) throws(Killed) -> Failure? {
+        requireLock("writeItem")
+        if let failure = try keyringFailure() {
+            // A call that failed in the middle may have done its work.
+            switch home.keyring.condition {
+            case .working where episode.isOne(in: 2): write(session)
+            case .hanging where episode.isOne(in: 2): home.keyring.writeLater(session)
+            case .working, .locked, .gone, .hanging: break
+            }
+            return failure
+        }
+        if !home.keyring.dropsWrites { write(session) }
+        try settle()
+        return nil
+    }
+
+    private func write(_ session: StoredSession) {
+        checkOverwriting(with: session)
+        home.keyring.write(session, at: episode.time)
+        episode.noteSuccessor(session, .stored)
+    }
+
+    /// I5: nothing but a newer generation, or the user, takes the place of a good stored token.
+    private func checkOverwriting(with new: StoredSession) {
+        guard let old = home.keyring.live, !episode.isDisturbed else { return }
+        if old.header.signIn != new.header.signIn {
+            if case .signIn = process.job { return }
+            episode.violate("I5: a good stored session was overwritten by another one")
+        } else if new.header.generation < old.header.generation {
+            episode.violate("I5: a good stored token was overwritten by an older one")
+        } else if new.header.generation == old.header.generation,
+            new.refreshToken != old.refreshToken
+        {
+            episode.violate("I5: a good stored token was overwritten by another of its generation")
+        }
+    }
+
+    func syncKeyring() throws(Killed) -> Failure? {
+        try step(taking: episode.shortTime())
+        home.keyring.sync()
+        if home.keyring.writesAtOnce, let disk = home.keyring.disk {
+            episode.noteSuccessor(disk, .durable)
+        }
+        try settle()
+        return nil
+    }
+
+    func deleteItem() throws(Killed) -> Failure? {
+        requireLock("deleteItem")
+        if let failure = try keyringFailure() {
+            if home.keyring.condition == .hanging, episode.isOne(in: 2) {
+                home.keyring.writeLater(nil)
+            }
+            return failure
+        }
+        if let item = home.keyring.live, !episode.isDisturbed {
+            var isSigningOut = false
+            if case .signOut = process.job { isSigningOut = true }
+            let family = episode.server.fates[Answers.number(item.refreshToken)].family
+            if !isSigningOut, episode.server.isAlive(family, at: episode.time) {
+                episode.violate("I5: a good stored session was deleted")
+            }
+        }
+        home.keyring.write(nil, at: episode.time)
+        try settle()
+        return nil
+    }
+
+    var keyringWritesAtOnce: Bool { home.keyring.writesAtOnce }
+
+    // MARK: State directory
+
+    func readState() throws(Killed) -> Reading<StateContents> {
+        try step(taking: 50_000)
+        if home.isStateUnreadable || episode.isFault(.stateCallFailed, in: episode.rates.stateCall)
+        {
+            return .failed(Failure(.storageFailed, "EIO"))
+        }
+        return .found(
+            StateContents(
+                signIns: home.signIns, runtimeMarks: home.runtimeMarks, anchor: home.anchor))
+    }
+
+    func writeSignIns(_ signIns: KnownSignIns) throws(Killed) -> Failure? {
+        requireLock("writeSignIns")
+        try step(taking: 2_000_000)
+        if home.isDiskFull || home.isStateUnreadable {
+            return Failure(.storageFailed, "ENOSPC")
+        }
+        if episode.isFault(.stateCallFailed, in: episode.rates.stateCall) {
+            // The rename was done, and the directory's fsync failed.
+            if episode.isOne(in: 3) { home.signIns = signIns }
+            return Failure(.storageFailed, "EIO")
+        }
+        home.signIns = signIns
+        try step(taking: 100_000)
+        home.runtimeMarks = signIns.marks
+        return nil
+    }
+
+    func makeAnchor() throws(Killed) -> Reading<Anchor> {
+        try step(taking: 2_000_000)
+        if let anchor = home.anchor, !home.isStateUnreadable { return .found(anchor) }
+        if home.isDiskFull || home.isStateUnreadable {
+            return .failed(Failure(.storageFailed, "ENOSPC"))
+        }
+        let made = episode.freshAnchor()
+        home.anchor = made
+        return .found(made)
+    }
+
+    // MARK: canopyd
+
+    func announce(_ progress: ExchangeProgress) throws(Killed) {
+        try step(taking: 10_000)
+        if progress == .presenting { process.isPresenting = true }
+        if let agent = process.agent { agent.heard(progress) }
+        try settle()
+    }
+
+    // MARK: Server
+
+    func present(_ refreshToken: Secret, to baseURL: String) throws(Killed) -> Transmission {
+        requireLock("present")
+        let token = Answers.number(refreshToken)
+        checkPresenting(token)
+        episode.figures.presentations += 1
+        try step(taking: 0)
+        if episode.networkDownUntil > episode.time {
+            try step(taking: episode.random.time(5, 10_000))
+            return .notSent("no route")
+        }
+        let fault = episode.answerFault()
+        episode.isPresenting = process
+        defer {
+            episode.isPresenting = nil
+            let time = episode.time
+            episode.server.note(token) { $0.knownLostAt = time }
+        }
+        let wasSent = episode.noteSent(token)
+        return try transmit(token, fault, isRepetition: wasSent)
+    }
+
+    private func checkPresenting(_ token: Int) {
+        if episode.isPresenting != nil {
+            episode.violate("I1: two requests of one sign-in were in flight")
+        }
+        if !process.isPresenting {
+            episode.violate("a token was presented before canopyd was told")
+        }
+        guard let signIn = home.keyring.live?.header.signIn else {
+            if !episode.isDisturbed {
+                episode.violate("I2: a token was presented that is not in the keyring")
+            }
+            return
+        }
+        episode.checkPresenting(token, of: signIn, from: home, by: process)
+    }
+
+    private func transmit(
+        _ token: Int, _ fault: Fault?, isRepetition: Bool
+    ) throws(Killed) -> Transmission {
+        let episode = episode
+        var isProcessed = false
+        do throws(Killed) {
+            try step(taking: episode.latency())
+            switch fault {
+            case .requestLost:
+                isProcessed = true
+                try step(taking: episode.silence())
+                return .lost("no answer")
+            case .requestQueued:
+                isProcessed = true
+                episode.queueRequest(token)
+                try step(taking: episode.silence())
+                return .lost("no answer")
+            case .portal:
+                isProcessed = true
+                return episode.portalAnswer()
+            case .serverError:
+                isProcessed = true
+                return episode.serverErrorAnswer()
+            case .throttled:
+                isProcessed = true
+                return episode.waitAnswer(429, of: token)
+            case .unavailable where episode.isOne(in: 2):
+                isProcessed = true
+                return episode.waitAnswer(503, of: token)
+            default:
+                break
+            }
+            isProcessed = true
+            let outcome = episode.present(token, isLate: false)
+            try step(taking: episode.latency())
+            switch fault {
+            case .answerLost:
+                try step(taking: episode.silence())
+                return .lost("reset")
+            case .serverErrorAfterRotation:
+                return episode.serverErrorAnswer()
+            case .unavailable:
+                return episode.waitAnswer(503, of: token)
+            default:
+                break
+            }
+            let (transmission, successor) = episode.answer(
+                to: outcome, token: token, cut: fault == .answerCut,
+                withoutAccessToken: fault == .answerWithoutAccessToken,
+                isRepetition: isRepetition, keyringWritesAtOnce: keyringWritesAtOnce)
+            unslotted = successor
+            return transmission
+        } catch {
+            // Killed with its request on the way: a proxy may still deliver it.
+            if !isProcessed, episode.isOne(in: 2) { episode.queueRequest(token) }
+            throw error
+        }
+    }
+
+    func signIn(at baseURL: String, publishableKey: String) throws(Killed) -> Transmission {
+        requireLock("signIn")
+        if episode.networkDownUntil > episode.time {
+            try step(taking: episode.random.time(5, 10_000))
+            return .notSent("no route")
+        }
+        let fault = episode.answerFault()
+        try step(taking: episode.latency())
+        switch fault {
+        case .requestLost, .requestQueued: return .lost("no answer")
+        case .portal: return episode.portalAnswer()
+        case .serverError: return episode.serverErrorAnswer()
+        case .throttled: return episode.waitAnswer(429, of: nil)
+        default: break
+        }
+        let token = episode.server.signIn(at: episode.time)
+        try step(taking: episode.latency())
+        guard let token else { return episode.envelopeAnswer(403) }
+        switch fault {
+        case .answerLost: return .lost("reset")
+        case .serverErrorAfterRotation: return episode.serverErrorAnswer()
+        default: return episode.grantAnswer(token, withoutAccessToken: false)
+        }
+    }
+
+    func signOut(
+        _ accessToken: Secret, naming refreshToken: Secret?, at baseURL: String
+    ) throws(Killed) -> Transmission {
+        if episode.networkDownUntil > episode.time {
+            try step(taking: episode.random.time(5, 10_000))
+            return .notSent("no route")
+        }
+        let fault = episode.answerFault()
+        try step(taking: episode.latency())
+        switch fault {
+        case .requestLost, .requestQueued: return .lost("no answer")
+        case .portal: return episode.portalAnswer()
+        case .serverError: return episode.serverErrorAnswer()
+        default: break
+        }
+        if let refreshToken {
+            episode.endByUser(Answers.number(refreshToken))
+        }
+        try step(taking: episode.latency())
+        return fault == .answerLost ? .lost("reset") : episode.plainAnswer(204, "")
+    }
+}

@@ -1,0 +1,87 @@
+internal import AgentCore
+
+/// A Secret Service: what it says, and what a power cut would leave of it.
+struct SimulatedKeyring {
+    enum Condition {
+        case working
+        case locked
+        case gone
+        /// Each call fails after its deadline.
+        case hanging
+    }
+
+    var condition = Condition.working
+
+    /// gnome-keyring writes at once and never syncs its directory; KWallet writes 5 s late.
+    let writesAtOnce: Bool
+
+    /// Whether stores are acknowledged and forgotten.
+    var dropsWrites = false
+
+    /// What a read returns.
+    private(set) var live: StoredSession?
+
+    /// What a power cut leaves.
+    private(set) var disk: StoredSession?
+
+    /// When what is live will be on the disk by itself; nil if it is there.
+    private var flushAt: Int64?
+
+    init(writesAtOnce: Bool) {
+        self.writesAtOnce = writesAtOnce
+    }
+
+    mutating func write(_ session: StoredSession?, at time: Int64) {
+        flush(at: time)
+        live = session
+        // The kernel's own journal commits every few seconds; 30 is the longest default.
+        if flushAt == nil { flushAt = time + (writesAtOnce ? 30 : 5) * 1_000_000_000 }
+    }
+
+    /// A call that nobody waits for any more, done when the keyring answers again.
+    private var belated: StoredSession??
+
+    mutating func writeLater(_ session: StoredSession?) {
+        belated = .some(session)
+    }
+
+    mutating func recover(at time: Int64) {
+        condition = .working
+        guard let belated else { return }
+        self.belated = nil
+        write(belated, at: time)
+    }
+
+    mutating func sync() {
+        guard writesAtOnce else { return }
+        disk = live
+        flushAt = nil
+    }
+
+    mutating func flush(at time: Int64) {
+        guard let flushAt, flushAt <= time else { return }
+        disk = live
+        self.flushAt = nil
+    }
+
+    /// The machine stops in order: all is written.
+    mutating func shutDown() {
+        belated = nil
+        disk = live
+        flushAt = nil
+    }
+
+    mutating func cutPower(at time: Int64) {
+        belated = nil
+        flush(at: time)
+        live = disk
+        flushAt = nil
+    }
+
+    /// Somebody puts another file in its place.
+    mutating func replace(_ session: StoredSession?) {
+        live = session
+        disk = session
+        flushAt = nil
+    }
+}

@@ -1,0 +1,47 @@
+import AgentCore
+import Testing
+
+@Suite("Laws that the simulator taught")
+struct SimulatedLawTests {
+    @Test("A network that is down does not use up the quick repetitions of what got through")
+    func repetitionsCountedApart() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 3)
+        world.answers =
+            Array(repeating: .notSent("no route"), count: 4)
+            + Array(repeating: .lost("reset"), count: 4)
+        let outcome = try Rotation(in: world, known: nil, mayPresent: true).run()
+        guard case .session(let report) = outcome else {
+            Issue.record("the last quick repetition was not made")
+            return
+        }
+        #expect(report.header.generation == 4)
+        let pauses = world.calls.filter { $0.hasPrefix("pause") }
+        let quick = ["pause 0.5", "pause 1.0", "pause 2.0", "pause 4.0"]
+        #expect(pauses == quick + quick)
+    }
+
+    @Test("Where the keyring writes late, the old sign-in counts until the new one has rotated")
+    func lateWriter() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.server.next = [Example.otherSignIn]
+        world.keyringWritesAtOnce = false
+        _ = try SignIn(
+            in: world, id: Example.otherSignIn, baseURL: Example.url,
+            publishableKey: "pk_example"
+        ).run()
+        #expect(world.signIns?.knowsAlive(Example.signIn) == true)
+        #expect(world.signIns?.knowsAlive(Example.otherSignIn) == true)
+        // The power was cut before the keyring had written the new item.
+        let afterCut = PresentationGuard.decide(
+            PresentationGuard.Evidence(
+                slot: .empty, item: .session(Example.session(3).header), signIns: world.signIns,
+                runtimeMarks: [:], anchor: world.anchor, now: world.now(), boot: world.boot,
+                known: nil, mayPresent: true))
+        #expect(afterCut == .present(ambiguous: false))
+        // And if it was not cut, the first rotation completes it.
+        world.restart(after: 60)
+        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+        #expect(world.signIns?.current == Example.otherSignIn)
+        #expect(world.signIns?.knowsAlive(Example.signIn) == false)
+    }
+}
