@@ -246,7 +246,8 @@ final class Agent {
         guard profile.machine.rotationForced(at: now) else {
             return unforced(profile, timeout, client, now)
         }
-        return wait(.rotation(of: present), profile, timeout, client, now)
+        return wait(
+            .rotation(of: present, onlyIf: generation), profile, timeout, client, now)
     }
 
     /// What a forced rotation is told that may not begin: what holds it up, or the present token.
@@ -870,8 +871,8 @@ final class Agent {
         var waiting: [ServedProfile.Waiter] = []
         let waiters = profile.waiters
         profile.waiters = []
-        for waiter in waiters {
-            if let reply = reply(to: waiter, of: profile, at: now) {
+        for var waiter in waiters {
+            if let reply = reply(to: &waiter, of: profile, at: now) {
                 deliver(waiter.client, reply)
             } else {
                 waiting.append(waiter)
@@ -881,7 +882,7 @@ final class Agent {
     }
 
     private func reply(
-        to waiter: ServedProfile.Waiter, of profile: ServedProfile, at now: Moment
+        to waiter: inout ServedProfile.Waiter, of profile: ServedProfile, at now: Moment
     ) -> Reply? {
         switch waiter.kind {
         case .token(let validity, let asText):
@@ -894,7 +895,15 @@ final class Agent {
                 profile.machine.validityWanted(at: now)
                 return nil
             }
-        case .rotation(let generation):
+        case .rotation(let generation, let wanted):
+            if generation == nil, case .resting = profile.machine.phase {
+                // Nothing had been read when it was asked for: what has been now is replaced.
+                let present = profile.machine.session?.position
+                if wanted == nil || wanted == present?.number {
+                    waiter.kind = .rotation(of: present, onlyIf: wanted)
+                    return reply(toRotationOf: present, waiter, profile, at: now)
+                }
+            }
             return reply(toRotationOf: generation, waiter, profile, at: now)
         }
     }
@@ -914,12 +923,10 @@ final class Agent {
                 Refusals.problem(
                     pause.failure, profile.name, retryAfter: pause.until - now.boot))
         case .resting:
+            // The exchange that was at work when it was asked for may have been one that only
+            // looked. What may not rotate now, by floor or hold, is answered as it is.
             let isNew = profile.machine.session?.position != generation
-            guard isNew || waiter.sawAttempt else {
-                // An exchange of another kind was at work when it was asked for.
-                guard !profile.machine.rotationForced(at: now) else { return nil }
-                return currentToken(profile, at: now)
-            }
+            guard isNew || !profile.machine.rotationForced(at: now) else { return nil }
             return currentToken(profile, at: now)
         }
     }

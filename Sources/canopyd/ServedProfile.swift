@@ -48,7 +48,7 @@ final class ServedProfile {
     /// A client that waits for the machine.
     struct Waiter {
         let client: ClientID
-        let kind: Kind
+        var kind: Kind
         let deadline: BootTime
 
         /// Whether an exchange has ended since the client came.
@@ -56,8 +56,9 @@ final class ServedProfile {
 
         enum Kind {
             case token(minimumValidity: TimeSpan?, asText: Bool)
-            /// A new generation is wanted in place of this one.
-            case rotation(of: Generation?)
+            /// A new generation is wanted in place of this one, or (nil) of the one that is going
+            /// to be read, if its number is `onlyIf` or that is nil.
+            case rotation(of: Generation?, onlyIf: Int64?)
         }
     }
 
