@@ -246,7 +246,8 @@ final class Agent {
         guard profile.machine.rotationForced(at: now) else {
             return unforced(profile, timeout, client, now)
         }
-        return wait(.rotation(of: present), profile, timeout, client, now)
+        return wait(
+            .rotation(of: present, onlyIf: generation), profile, timeout, client, now)
     }
 
     /// What a forced rotation is told that may not begin: what holds it up, or the present token.
@@ -316,7 +317,11 @@ final class Agent {
             wakeUpIsStale = false
             var earliest = strangers.map(\.deadline).min()
             for profile in profiles.values {
-                guard let time = profile.wakeUp(mayRotate: !sleep.isPreparing) else { continue }
+                guard
+                    let time = profile.wakeUp(
+                        mayLoad: loading == nil && !isStopping,
+                        mayRotate: !sleep.isPreparing && !isStopping, at: .now)
+                else { continue }
                 earliest = min(time, earliest ?? time)
             }
             for time in [loading?.deadline, keyringWatch.wakeUp] {
@@ -392,10 +397,9 @@ final class Agent {
 
     private func keyringChanged(at now: Moment) {
         keyring = KeyringStanding(.ok, owner: keyring.owner)
-        for profile in profiles.values {
-            profile.machine.keyringChanged(at: now)
-            settle(profile, at: now)
-        }
+        // All of them first: one load reads them all.
+        for profile in profiles.values { profile.machine.keyringChanged(at: now) }
+        for profile in profiles.values { settle(profile, at: now) }
         load(at: now)
         onChange()
     }
@@ -416,9 +420,12 @@ final class Agent {
         for profile in profiles.values {
             guard case .paused(let pause) = profile.machine.phase else { continue }
             switch pause.failure.kind {
-            case .keyringLocked, .keyringUnavailable, .successorUnstored: awaitsKeyring = true
+            case .keyringLocked: awaitsKeyring = true
+            case .successorUnstored: awaitsKeyring = pause.failure.cause == .keyringLocked
             case .notPresented, .noAnswer, .somebodyInBetween: awaitsNetwork = true
-            case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy: break
+            case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy,
+                .keyringUnavailable:
+                break
             }
         }
         keyringWatch.isAwaited(awaitsKeyring, at: now.boot)
@@ -432,9 +439,9 @@ final class Agent {
         guard !isStopping else { return }
         isStopping = true
         for profile in profiles.values {
-            _ = profile.process?.abandon()
-            if profile.process == nil, profile.machine.isUnstored {
-                // The last chance: what is in the slot ends with the last holder of its descriptor.
+            // What is in the slot ends with the last holder of its descriptor.
+            if !profile.slot.isFull { _ = profile.process?.abandon() }
+            if profile.process == nil, !profile.isStarting, profile.slot.isFull {
                 rotate(profile, mayPresent: false, at: now)
             }
         }
@@ -566,7 +573,9 @@ final class Agent {
             sleep.hold { [weak self, weak profile] in
                 guard let self, let profile else { return }
                 profile.isStarting = false
-                if isStopping, profile.machine.isUnstored == false { return sleep.release() }
+                if isStopping && !profile.slot.isFull { return sleep.release() }
+                // It was asked for while the machine began to go to sleep.
+                if sleep.isPreparing, job.kind == .rotate { return sleep.release() }
                 profile.holdsAwake = true
                 spawn(job, for: profile, at: .now)
             }
@@ -677,7 +686,7 @@ final class Agent {
         switch outcome {
         case .session(let report): name = report.storeFailure == nil ? "ok" : "unstored"
         case .tooEarly: name = "too_early"
-        case .failed(let failure): name = Refusals.code(of: failure.kind).rawValue
+        case .failed(let failure): name = Refusals.code(of: failure).rawValue
         case .signInRequired(let reason, _): name = reason.rawValue
         case .signedOut, .rejected, .challenged, .document: return
         }
@@ -703,7 +712,7 @@ final class Agent {
         case .failed(let failure):
             Journal.warning(
                 "An exchange failed", ("profile", name),
-                ("code", Refusals.code(of: failure.kind).rawValue), ("error", failure.detail))
+                ("code", Refusals.code(of: failure).rawValue), ("error", failure.detail))
         case .signInRequired(let reason, let words):
             Journal.error(
                 "A new sign-in is needed", ("profile", name), ("reason", reason.rawValue),
@@ -725,7 +734,7 @@ final class Agent {
     private func load(at now: Moment) {
         guard loading == nil, !isStopping else { return }
         let unread = profiles.values.filter {
-            $0.process == nil && $0.machine.step(at: now.boot) == .load
+            $0.process == nil && !$0.isStarting && $0.machine.step(at: now.boot) == .load
         }
         guard !unread.isEmpty || !hasSearched else { return }
         for profile in unread { profile.machine.exchangeBegan(.load, at: now.boot) }
@@ -862,8 +871,8 @@ final class Agent {
         var waiting: [ServedProfile.Waiter] = []
         let waiters = profile.waiters
         profile.waiters = []
-        for waiter in waiters {
-            if let reply = reply(to: waiter, of: profile, at: now) {
+        for var waiter in waiters {
+            if let reply = reply(to: &waiter, of: profile, at: now) {
                 deliver(waiter.client, reply)
             } else {
                 waiting.append(waiter)
@@ -873,7 +882,7 @@ final class Agent {
     }
 
     private func reply(
-        to waiter: ServedProfile.Waiter, of profile: ServedProfile, at now: Moment
+        to waiter: inout ServedProfile.Waiter, of profile: ServedProfile, at now: Moment
     ) -> Reply? {
         switch waiter.kind {
         case .token(let validity, let asText):
@@ -886,7 +895,15 @@ final class Agent {
                 profile.machine.validityWanted(at: now)
                 return nil
             }
-        case .rotation(let generation):
+        case .rotation(let generation, let wanted):
+            if generation == nil, case .resting = profile.machine.phase {
+                // Nothing had been read when it was asked for: what has been now is replaced.
+                let present = profile.machine.session?.position
+                if wanted == nil || wanted == present?.number {
+                    waiter.kind = .rotation(of: present, onlyIf: wanted)
+                    return reply(toRotationOf: present, waiter, profile, at: now)
+                }
+            }
             return reply(toRotationOf: generation, waiter, profile, at: now)
         }
     }
@@ -906,21 +923,23 @@ final class Agent {
                 Refusals.problem(
                     pause.failure, profile.name, retryAfter: pause.until - now.boot))
         case .resting:
+            // The exchange that was at work when it was asked for may have been one that only
+            // looked. What may not rotate now, by floor or hold, is answered as it is.
             let isNew = profile.machine.session?.position != generation
-            guard isNew || waiter.sawAttempt else {
-                // An exchange of another kind was at work when it was asked for.
-                _ = profile.machine.rotationForced(at: now)
-                return nil
-            }
-            switch profile.machine.verdict(minimumValidity: nil, at: now) {
-            case .token(let token):
-                return profile.tokenReply(token, asText: false, boot: place.boot, at: now)
-            case .refused(let refusal):
-                return Reply(Refusals.problem(refusal, profile.name))
-            case .wait:
-                profile.machine.validityWanted(at: now)
-                return nil
-            }
+            guard isNew || !profile.machine.rotationForced(at: now) else { return nil }
+            return currentToken(profile, at: now)
+        }
+    }
+
+    private func currentToken(_ profile: ServedProfile, at now: Moment) -> Reply? {
+        switch profile.machine.verdict(minimumValidity: nil, at: now) {
+        case .token(let token):
+            return profile.tokenReply(token, asText: false, boot: place.boot, at: now)
+        case .refused(let refusal):
+            return Reply(Refusals.problem(refusal, profile.name))
+        case .wait:
+            profile.machine.validityWanted(at: now)
+            return nil
         }
     }
 
@@ -960,6 +979,7 @@ final class Agent {
 
     /// Tells subscribers what they have not been told.
     private func tell(_ profile: ServedProfile, at now: Moment) {
+        guard !profile.machine.isUnknown || profile.published != nil else { return }
         let state = profile.machine.state(at: now)
         let generation = profile.machine.session?.position
         let failure = profile.machine.lastFailure?.failure

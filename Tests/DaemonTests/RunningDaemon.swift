@@ -4,7 +4,8 @@ import Foundation
 import Glibc
 import Testing
 
-/// The built canopyd, serving from a runtime directory of its own, without a keyring.
+/// The built canopyd, serving from a runtime directory of its own; without a keyring unless
+/// `environment` leads to one.
 final class RunningDaemon {
     let directory: TestDirectory
     let socketPath: String
@@ -15,7 +16,7 @@ final class RunningDaemon {
     /// Starts it, and returns when it has said `READY=1`.
     init(
         in directory: TestDirectory? = nil, configuration: String? = nil, socketPath: String? = nil,
-        arguments: [String] = []
+        arguments: [String] = [], environment: [String: String] = [:]
     ) throws {
         let directory = try directory ?? TestDirectory()
         self.directory = directory
@@ -23,8 +24,8 @@ final class RunningDaemon {
         if let configuration { try directory.write(configuration, "conf/canopyd/canopyd.conf") }
         log = clinux_memfd_create("canopyd-log")
         let notices = try NoticeSocket(directory.path + "/notify")
-        pid = try CanopydProgram.spawn(
-            arguments, directory, ["NOTIFY_SOCKET": notices.path], standardError: log)
+        let variables = environment.merging(["NOTIFY_SOCKET": notices.path]) { $1 }
+        pid = try CanopydProgram.spawn(arguments, directory, variables, standardError: log)
         while !(try notices.next().split(separator: "\n").contains("READY=1")) {}
     }
 
@@ -141,6 +142,26 @@ final class RawClient {
         descriptor = try UnixSocket.make(SOCK_STREAM)
         let result = UnixSocket.call(Glibc.connect, descriptor, path)
         try #require(result == 0)
+    }
+
+    /// A client of a server on loopback.
+    init(port: UInt16) throws {
+        descriptor = socket(
+            AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        try #require(descriptor >= 0)
+        var patience = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        try #require(result == 0, "nobody listens on port \(port)")
     }
 
     deinit { close(descriptor) }
@@ -278,7 +299,7 @@ enum CanopydProgram {
         return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
     }
 
-    private static var path: String {
+    static var path: String {
         get throws {
             let bundle = try FileManager.default.destinationOfSymbolicLink(
                 atPath: "/proc/self/exe")

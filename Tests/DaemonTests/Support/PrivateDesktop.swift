@@ -1,0 +1,143 @@
+import CLinux
+import Foundation
+import Glibc
+import Testing
+
+/// A session bus and a gnome-keyring of a test's own, with control over both.
+final class PrivateDesktop {
+    let directory: TestDirectory
+    private var bus: Program?
+    private var keyring: Program?
+
+    private static let password = "the keyring's own password"
+    private static let daemons = "/usr/bin/"
+
+    init() throws {
+        directory = try TestDirectory()
+        for name in ["data", "keyring", "home"] {
+            try #require(mkdir(directory.path + "/" + name, 0o700) == 0)
+        }
+        try startBus()
+        try startKeyring()
+    }
+
+    /// What leads programs here and nowhere else.
+    var environment: [String: String] {
+        [
+            "HOME": directory.path + "/home", "XDG_RUNTIME_DIR": directory.path,
+            "XDG_DATA_HOME": directory.path + "/data", "XDG_STATE_HOME": directory.path + "/state",
+            "XDG_CONFIG_HOME": directory.path + "/conf", "XDG_DATA_DIRS": "/usr/share",
+            "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.path)/bus",
+        ]
+    }
+
+    /// Where gnome-keyring keeps what it holds.
+    var keyringDirectory: String { directory.path + "/data/keyrings" }
+
+    // MARK: The bus
+
+    /// Without service directories: nothing is ever started by the bus, so nothing can prompt.
+    func startBus() throws {
+        unlink(directory.path + "/bus")
+        try directory.write(
+            """
+            <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+             "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+            <busconfig><type>session</type><keep_umask/>
+            <listen>unix:path=\(directory.path)/bus</listen>
+            <policy context="default"><allow send_destination="*" eavesdrop="true"/>
+            <allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
+            """, "bus.conf")
+        let bus = try Program(
+            PrivateDesktop.daemons + "dbus-daemon",
+            [
+                "--config-file=\(directory.path)/bus.conf", "--nofork", "--nopidfile",
+                "--print-address",
+            ], environment: environment)
+        self.bus = bus
+        try eventually("the bus says where it is") { bus.output.contains("unix:path=") }
+    }
+
+    func stopBus() throws {
+        try bus?.end(by: SIGTERM)
+        bus = nil
+    }
+
+    // MARK: The keyring
+
+    func startKeyring() throws {
+        // `--foreground`, so that the process is ours to end.
+        keyring = try Program(
+            PrivateDesktop.daemons + "gnome-keyring-daemon",
+            [
+                "--foreground", "--unlock", "--components=secrets",
+                "--control-directory=\(directory.path)/keyring",
+            ], environment: environment, input: PrivateDesktop.password)
+        try eventually("gnome-keyring offers the Secret Service") {
+            try send(
+                "org.freedesktop.DBus", "/", "org.freedesktop.DBus.NameHasOwner",
+                "string:org.freedesktop.secrets"
+            ).contains("true")
+        }
+    }
+
+    func stopKeyring(by signal: Int32 = SIGTERM) throws {
+        try keyring?.end(by: signal)
+        keyring = nil
+    }
+
+    func lock() throws {
+        let login = "/org/freedesktop/secrets/collection/login"
+        let answer = try send(
+            "org.freedesktop.secrets", "/org/freedesktop/secrets",
+            "org.freedesktop.Secret.Service.Lock", "array:objpath:" + login)
+        try #require(answer.contains(login), "not locked: \(answer)")
+    }
+
+    /// As pam_gnome_keyring does it, over the control socket, and without a signal to anybody.
+    func unlock() throws {
+        let descriptor = try UnixSocket.make(SOCK_STREAM)
+        defer { close(descriptor) }
+        try #require(
+            UnixSocket.call(connect, descriptor, directory.path + "/keyring/control") == 0)
+        let password = Array(PrivateDesktop.password.utf8)
+        let unlock: UInt32 = 1
+        var message: [UInt8] = [0]
+        for number in [UInt32(8 + 4 + password.count), unlock, UInt32(password.count)] {
+            message += withUnsafeBytes(of: number.bigEndian) { Array($0) }
+        }
+        message += password
+        try #require(write(descriptor, message, message.count) == message.count)
+        var answer = [UInt8](repeating: 0xFF, count: 8)
+        try #require(recv(descriptor, &answer, 8, Int32(MSG_WAITALL)) == 8)
+        try #require(answer[4...] == [0, 0, 0, 0], "gnome-keyring refused to unlock")
+    }
+
+    /// The stored session of a profile, as it lies in the keyring; nil if there is none.
+    func storedSession(_ profile: String = "default") throws -> JSONObject? {
+        let program = try Program(
+            PrivateDesktop.daemons + "secret-tool",
+            ["lookup", "xdg:schema", "com.canopy-io.canopyd.session", "profile", profile],
+            environment: environment)
+        guard try program.end() == 0 else { return nil }
+        return try JSONObject(program.output)
+    }
+
+    func clearKeyring() throws {
+        let program = try Program(
+            PrivateDesktop.daemons + "secret-tool",
+            ["clear", "xdg:schema", "com.canopy-io.canopyd.session"], environment: environment)
+        try #require(program.end() == 0)
+    }
+
+    private func send(_ name: String, _ path: String, _ method: String, _ argument: String)
+        throws -> String
+    {
+        let program = try Program(
+            PrivateDesktop.daemons + "dbus-send",
+            ["--session", "--print-reply", "--dest=" + name, path, method, argument],
+            environment: environment)
+        try program.end()
+        return program.output
+    }
+}

@@ -1,0 +1,139 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Everything that a user has: a desktop, a server, canopyd between them, and canopyctl.
+final class Stage {
+    let desktop: PrivateDesktop
+    let server: SandboxServer
+    private(set) var daemon: RunningDaemon
+
+    /// `lifetime` in seconds, of access tokens; `sandbox` are options of its.
+    init(lifetime: Int = 900, sandbox: [String] = []) throws {
+        desktop = try PrivateDesktop()
+        server = try SandboxServer(lifetime: lifetime, sandbox)
+        daemon = try RunningDaemon(
+            in: desktop.directory, environment: desktop.environment)
+    }
+
+    /// An answer of canopyd's, whose body is an object or nothing.
+    struct Answer {
+        let status: Int
+        let head: String
+        private let body: String
+
+        init(_ answer: RawClient.Answer) {
+            (status, head, body) = (answer.status, answer.head, answer.body)
+        }
+
+        var json: JSONObject { get throws { try JSONObject(body) } }
+        var code: String { get throws { try json.text("code") } }
+        var isEmpty: Bool { body.isEmpty }
+    }
+
+    // MARK: canopyd
+
+    func startDaemon() throws {
+        daemon = try RunningDaemon(in: desktop.directory, environment: desktop.environment)
+    }
+
+    /// Kills it with -9, and starts it again; an exchange that runs is left alone.
+    func killAndRestart() throws {
+        try killDaemon()
+        try startDaemon()
+    }
+
+    func killDaemon() throws {
+        #expect(try daemon.end(by: SIGKILL) == 128 + SIGKILL)
+    }
+
+    /// The exchanges that run for this canopyd.
+    func exchanges() throws -> [pid_t] {
+        let children = try String(
+            contentsOfFile: "/proc/\(daemon.pid)/task/\(daemon.pid)/children", encoding: .utf8)
+        return children.split(separator: " ").compactMap { pid_t($0) }
+    }
+
+    /// One request on a connection of its own.
+    func ask(_ method: String, _ target: String, _ body: String? = nil) throws -> Answer {
+        let client = try daemon.connect()
+        try client.send(Stage.request(method, target, body))
+        return Answer(try client.answer())
+    }
+
+    static func request(_ method: String, _ target: String, _ body: String? = nil) -> String {
+        "\(method) \(target) HTTP/1.1\r\nHost: canopyd\r\n"
+            + (body.map {
+                "Content-Type: application/json\r\nContent-Length: \($0.utf8.count)\r\n\r\n\($0)"
+            } ?? "\r\n")
+    }
+
+    // MARK: What users do
+
+    /// Signs in; the caller looks at the answer.
+    func tryLogin(
+        _ profile: String = "default", as person: SandboxServer.Person = .ada,
+        key: String? = nil, password: String? = nil, url: String? = nil
+    ) throws -> Answer {
+        try ask(
+            "POST", "/v1/profiles/\(profile)/login",
+            #"{"url":"\#(url ?? server.url)","publishable_key":"\#(key ?? server.nativeKey)","#
+                + #""email":"\#(person.email)","password":"\#(password ?? person.password)"}"#)
+    }
+
+    func logIn(_ profile: String = "default", as person: SandboxServer.Person = .ada) throws {
+        let answer = try tryLogin(profile, as: person)
+        try #require(answer.status == 200, "the sign-in failed: \(answer.head)")
+    }
+
+    func token(_ profile: String = "default", _ parameters: String = "") throws -> Answer {
+        try ask("GET", "/v1/token?profile=\(profile)\(parameters)")
+    }
+
+    /// The token object that has to come.
+    func goodToken(
+        _ profile: String = "default", sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> JSONObject {
+        let answer = try token(profile)
+        let problem = answer.status == 200 ? "" : try answer.json.text("detail")
+        try #require(answer.status == 200, "no token: \(problem)", sourceLocation: sourceLocation)
+        return try answer.json
+    }
+
+    func profile(_ profile: String = "default") throws -> JSONObject {
+        try ask("GET", "/v1/profiles/\(profile)").json
+    }
+
+    func generation(_ profile: String = "default") throws -> Int {
+        try self.profile(profile).number("generation")
+    }
+
+    func state(_ profile: String = "default") throws -> String {
+        try self.profile(profile).text("state")
+    }
+
+    func refresh(_ profile: String = "default") throws -> Answer {
+        try ask("POST", "/v1/profiles/\(profile)/refresh")
+    }
+
+    /// A rotation works, now or as soon as floor and hold are over.
+    func expectRotation(
+        _ profile: String = "default", sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let before = try generation(profile)
+        try eventually("a rotation", sourceLocation: sourceLocation) {
+            _ = try refresh(profile)
+            return try generation(profile) > before
+        }
+    }
+
+    /// A program of this package, run to its end: its exit code and all that it wrote.
+    func canopyctl(_ arguments: String..., input: String = "") throws -> (
+        exitCode: Int32, output: String
+    ) {
+        let program = try Program(
+            "canopyctl", arguments, environment: desktop.environment, input: input)
+        let exitCode = try program.end()
+        return (exitCode, program.output)
+    }
+}
