@@ -577,6 +577,12 @@ package final class Episode {
                 violate("I2: a token was presented before it was safely in the keyring")
             }
         }
+        let lateStore = RotationTiming.lateStoreHold.nanoseconds
+        if !home.keyring.writesAtOnce, fate.generation > 0, fate.storedInBoot == bootNumber,
+            time - fate.storedAt < lateStore - Episode.storeTime, !isDisturbed
+        {
+            violate("I2: a token was presented before a late keyring can have written it")
+        }
         if fate.receivedInBoot == bootNumber {
             if time < fate.notBefore { violate("a successor was presented within the hold") }
             let floor = RotationTiming.floor(lifetime: .seconds(server.lifetime)).nanoseconds
@@ -656,9 +662,21 @@ package final class Episode {
         return ready + Episode.retryPatience < graceEnds
     }
 
+    /// What a call to the keyring takes after the hold was reckoned.
+    private static let storeTime: Int64 = 500_000_000
+
     /// How soon after a failure the same bytes are asked for again, with all that an exchange does
     /// before: a start of canopyd's, the last of the quick retries, slow answers.
     private static let retryPatience: Int64 = 8_000_000_000
+
+    /// `time` is when the call began: what is told of a suspend within one is no better.
+    func noteStored(_ session: StoredSession, at time: Int64) {
+        let bootNumber = bootNumber
+        server.note(Answers.number(session.refreshToken)) {
+            $0.storedAt = time
+            $0.storedInBoot = bootNumber
+        }
+    }
 
     func noteSuccessor(_ session: StoredSession, _ progress: SimulatedServer.TokenFate.Progress) {
         let token = Answers.number(session.refreshToken)

@@ -131,23 +131,26 @@ final class SimulatedExchange: ExchangeWorld {
 
     func writeItem(_ session: StoredSession) throws(Killed) -> Failure? {
         requireLock("writeItem")
+        let began = episode.time
         if let failure = try keyringFailure() {
             // A call that failed in the middle may have done its work.
             switch home.keyring.condition {
-            case .working where episode.isOne(in: 2): write(session)
+            case .working where episode.isOne(in: 2): write(session, begun: began)
             case .hanging where episode.isOne(in: 2): home.keyring.writeLater(session)
             case .working, .locked, .gone, .hanging: break
             }
             return failure
         }
-        if !home.keyring.dropsWrites { write(session) }
+        if !home.keyring.dropsWrites { write(session, begun: began) }
         try settle()
         return nil
     }
 
-    private func write(_ session: StoredSession) {
+    private func write(_ session: StoredSession, begun began: Int64) {
         checkOverwriting(with: session)
+        let isNew = home.keyring.live?.refreshToken != session.refreshToken
         home.keyring.write(session, at: episode.time)
+        if isNew { episode.noteStored(session, at: began) }
         episode.noteSuccessor(session, .stored)
     }
 

@@ -34,6 +34,9 @@ struct SimulatedServer {
         /// Before this it must not be presented: the hold, and KWallet's.
         var notBefore: Int64 = 0
         var receivedInBoot = 0
+        /// When the keyring was last given it.
+        var storedAt: Int64 = 0
+        var storedInBoot = 0
         var hasAccessToken = true
         /// Whether a successor of it was in the slot when the slot was lost.
         var lostItsSlot = false

@@ -20,6 +20,42 @@ struct SimulatedLawTests {
         #expect(pauses == quick + quick)
     }
 
+    @Test("Where the keyring writes late, the hold counts from the store, not from the answer")
+    func lateStore() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.keyringWritesAtOnce = false
+        world.faults = [("write item 4", 100, Failure(.keyringLocked, "locked"))]
+        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+        #expect(world.heldSession?.header.generation == 3)
+        world.restart(after: 60)
+        world.faults = []
+        let outcome = try Rotation(in: world, known: nil, mayPresent: true).run()
+        guard case .tooEarly(let report, let wait) = outcome else {
+            Issue.record("a successor was presented that may not be on the disk")
+            return
+        }
+        #expect(report.header.generation == 4 && wait > .seconds(14))
+        #expect(world.heldSession?.header == report.header && world.isSlotEmpty)
+    }
+
+    @Test("A kill between a late store and the emptying of the slot leaves a session that works")
+    func lateStoreKilled() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.keyringWritesAtOnce = false
+        world.faults = [("write item 4", 100, Failure(.keyringLocked, "locked"))]
+        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+        let slot = world.slot
+        world.restart(after: 60)
+        world.faults = []
+        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+        // As if the slot had not been emptied: the item has a later hold than the slot.
+        world.slot = slot
+        world.restart(after: 1)
+        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+        #expect(world.isSlotEmpty)
+        #expect(world.heldSession?.header.generation == 4)
+    }
+
     @Test("Where the keyring writes late, the old sign-in counts until the new one has rotated")
     func lateWriter() throws {
         let world = ScriptedWorld(Example.session(3), marked: 2)

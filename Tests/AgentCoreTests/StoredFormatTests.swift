@@ -89,6 +89,12 @@ struct StoredFormatTests {
             Issue.record("a slot without its header was read")
         }
         if case .torn = read(slot + [0]) {} else { Issue.record("a longer slot was read") }
+        // Still JSON, still a session, and not what was written: generation 7 became 6.
+        let text = Array(#""generation":7"#.utf8)
+        let place = (0..<slot.count - text.count).first { slot[$0...].starts(with: text) }
+        var changed = slot
+        changed[(place ?? 0) + text.count - 1] ^= 1
+        if case .torn = read(changed) {} else { Issue.record("a changed slot was read") }
     }
 
     private func read(_ slot: [UInt8]) -> SlotContents {

@@ -43,8 +43,8 @@ package struct Rotation<World: ExchangeWorld> {
                     runtimeMarks: state.runtimeMarks, anchor: state.anchor, now: world.now(),
                     boot: world.boot, known: known, mayPresent: mayPresent))
             switch (decision, item, slot) {
-            case (.storeSuccessor, _, .session(let successor)):
-                if let failure = try storeWithPatience(successor) {
+            case (.storeSuccessor, _, .session(var successor)):
+                if let failure = try storeWithPatience(&successor) {
                     return .session(
                         SessionReport(successor, isAmbiguous: false, storeFailure: failure))
                 }
@@ -184,16 +184,15 @@ package struct Rotation<World: ExchangeWorld> {
         if ambiguous {
             hold = RotationTiming.hold(lifetime: lifetime ?? RotationTiming.backOffCeiling)
         }
-        if !world.keyringWritesAtOnce {
-            hold = max(hold, RotationTiming.lateStoreHold)
-        }
         if hold > .zero {
             header.notBefore = NotBefore(since: now, span: hold)
         }
-        let successor = StoredSession(
+        var successor = StoredSession(
             header: header, refreshToken: grant.refreshToken, accessToken: grant.accessToken)
+        successor.header.notBefore = lateStoreHold(of: successor.header)
         let slotHolds = try world.fillSlot(successor)
-        if let failure = try storeWithPatience(successor, for: slotHolds ? .brief : .endless) {
+        let patience: Patience = slotHolds ? .brief : .endless
+        if let failure = try storeWithPatience(&successor, for: patience) {
             return .session(SessionReport(successor, isAmbiguous: false, storeFailure: failure))
         }
         return .session(SessionReport(successor, isAmbiguous: false))
@@ -206,12 +205,24 @@ package struct Rotation<World: ExchangeWorld> {
         case endless
     }
 
+    /// When a successor that is stored now may be presented, which is later where the keyring's owner
+    /// writes late.
+    private func lateStoreHold(of header: SessionHeader) -> NotBefore? {
+        let hold = RotationTiming.lateStoreHold
+        let remaining = header.notBefore?.remaining(at: world.now(), boot: world.boot) ?? .zero
+        guard !world.keyringWritesAtOnce, remaining < hold else { return header.notBefore }
+        return NotBefore(since: Stamp(world.now(), boot: world.boot), span: hold)
+    }
+
     /// Stores the successor and empties the slot; the reason if it could not be stored in time.
     private func storeWithPatience(
-        _ successor: StoredSession, for patience: Patience = .brief
+        _ successor: inout StoredSession, for patience: Patience = .brief
     ) throws(World.Interruption) -> Failure? {
         let began = world.now().boot
         while true {
+            // It may be stored later than it came, and the hold counts from the store. The slot keeps
+            // the time it has: writing it again could tear it, and it may be all that there is.
+            successor.header.notBefore = lateStoreHold(of: successor.header)
             guard let failure = try store(successor) else {
                 try world.emptySlot()
                 return nil
