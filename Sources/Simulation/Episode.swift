@@ -174,7 +174,7 @@ package final class Episode {
         if server.ledger.identityRevocations(of: identity) != figures.incidents {
             violate("an identity-wide revocation was not counted")
         }
-        if case .ended(.signedOut) = agent.machine.phase, wasSignedInAlone {
+        if case .ended(let reason) = agent.machine.phase, reason.isFinal, wasSignedInAlone {
             return judgeRestart()
         }
         if case .ended(let reason) = agent.machine.phase { return judgeEnd(reason) }
