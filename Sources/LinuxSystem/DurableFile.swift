@@ -1,3 +1,4 @@
+package import AgentCore
 internal import CLinux
 internal import Glibc
 
@@ -11,6 +12,13 @@ package struct DurableFile: Sendable {
 
     /// The contents; nil if there is no file.
     package func read(limit: Int) throws(SystemError) -> [UInt8]? {
+        try readIdentified(limit: limit)?.bytes
+    }
+
+    /// The contents, and which file they are in; nil if there is no file.
+    package func readIdentified(
+        limit: Int
+    ) throws(SystemError) -> (bytes: [UInt8], file: Anchor)? {
         let file: FileDescriptor
         do throws(SystemError) {
             file = try FileDescriptor.open(path, O_RDONLY | O_NOFOLLOW)
@@ -18,24 +26,33 @@ package struct DurableFile: Sendable {
             if error.code == ENOENT { return nil }
             throw error
         }
-        return try file.readAll(limit: limit, subject: path)
+        return (
+            try file.readAll(limit: limit, subject: path), try file.identity(subject: path)
+        )
     }
 
     /// Temporary file, fsync, rename, fsync of the directory, in this order: at every moment a
     /// reader after a crash finds the old contents or the new ones.
     package func write(_ bytes: [UInt8], durably: Bool = true) throws(SystemError) {
+        try write(durably: durably) { _ in bytes }
+    }
+
+    /// The same, with contents that are made once it is known which file they go into.
+    package func write(
+        durably: Bool = true, _ contents: (Anchor) -> [UInt8]
+    ) throws(SystemError) {
         let temporary = path + ".new"
-        try DurableFile.make(temporary, bytes, durably: durably)
+        try DurableFile.make(temporary, contents, durably: durably)
         guard rename(temporary, path) == 0 else { throw .last("rename", path) }
         if durably { try Directory.sync(Directory.parent(of: path)) }
     }
 
     private static func make(
-        _ path: String, _ bytes: [UInt8], durably: Bool
+        _ path: String, _ contents: (Anchor) -> [UInt8], durably: Bool
     ) throws(SystemError) {
         let file = try FileDescriptor.open(
             path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
-        try file.writeAll(bytes, subject: path)
+        try file.writeAll(contents(try file.identity(subject: path)), subject: path)
         if durably { try file.sync(subject: path) }
     }
 }

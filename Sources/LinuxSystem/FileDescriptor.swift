@@ -1,3 +1,4 @@
+package import AgentCore
 internal import CLinux
 internal import Glibc
 
@@ -64,6 +65,14 @@ package struct FileDescriptor: ~Copyable, Sendable {
     /// Waits until what was written is on the medium.
     package func sync(subject: String) throws(SystemError) {
         guard fsync(number) == 0 else { throw .last("fsync", subject) }
+    }
+
+    /// Which file it is: inode and birth time.
+    package func identity(subject: String) throws(SystemError) -> Anchor {
+        var birth = clinux_birth()
+        guard clinux_birth_of(number, &birth) == 0 else { throw .last("statx", subject) }
+        let nanoseconds = birth.seconds &* 1_000_000_000 &+ Int64(birth.nanoseconds)
+        return Anchor(inode: birth.inode, birth: birth.known == 0 ? 0 : nanoseconds)
     }
 
     deinit {

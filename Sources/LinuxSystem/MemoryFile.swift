@@ -21,6 +21,12 @@ package struct MemoryFile: ~Copyable, Sendable {
 
     package var descriptor: Int32 { file.number }
 
+    /// Whether there is anything in it.
+    package var isFull: Bool {
+        var status = stat()
+        return fstat(file.number, &status) == 0 && status.st_size > 0
+    }
+
     /// The session in it.
     package func read(in memory: SecretMemory) throws(SystemError) -> SlotContents {
         var status = stat()

@@ -35,6 +35,17 @@ package struct StateDirectory: Sendable {
 
     /// What is known of the profile; nil before its first sign-in.
     package func signIns(of profile: ProfileName) throws(Unreadable) -> KnownSignIns? {
+        try read(file(profile))?.signIns
+    }
+
+    /// The same, and whether the file is another than the one that was written.
+    ///
+    /// Each write makes a new file, whose contents name it: one that a backup brought back, or that
+    /// was copied over the old one, is told from it, which the anchor cannot tell where the
+    /// restoring skips files that have not changed.
+    package func identifiedSignIns(
+        of profile: ProfileName
+    ) throws(Unreadable) -> (signIns: KnownSignIns, isCopy: Bool)? {
         try read(file(profile))
     }
 
@@ -42,7 +53,7 @@ package struct StateDirectory: Sendable {
     package func runtimeMarks(of profile: ProfileName) -> [SignInID: Int64] {
         guard let path = runtimeFile(profile) else { return [:] }
         do throws(Unreadable) {
-            return try read(path)?.marks ?? [:]
+            return try read(path)?.signIns.marks ?? [:]
         } catch {
             return [:]  // The durable file decides alone then, as after a reboot.
         }
@@ -50,13 +61,12 @@ package struct StateDirectory: Sendable {
 
     /// Writes the profile's file durably, and then the copy of the marks.
     package func write(_ signIns: KnownSignIns, of profile: ProfileName) throws(SystemError) {
-        let bytes = signIns.encoded()
         try Directory.make(path)
-        try DurableFile(file(profile)).write(bytes)
+        try DurableFile(file(profile)).write { file in signIns.encoded(in: file) }
         guard let copy = runtimeFile(profile), let folder = runtimePath else { return }
         do throws(SystemError) {
             try Directory.make(folder)
-            try DurableFile(copy).write(bytes, durably: false)
+            try DurableFile(copy).write(durably: false) { file in signIns.encoded(in: file) }
         } catch {
             // Ignored: the copy only guards against a state directory that is restored under a
             // running system, and a full tmpfs must not stop rotations.
@@ -67,12 +77,7 @@ package struct StateDirectory: Sendable {
     package func anchor() throws(SystemError) -> Anchor? {
         do throws(SystemError) {
             let file = try FileDescriptor.open(anchorPath, O_RDONLY | O_NOFOLLOW)
-            var birth = clinux_birth()
-            guard clinux_birth_of(file.number, &birth) == 0 else {
-                throw .last("statx", anchorPath)
-            }
-            let nanoseconds = birth.seconds &* 1_000_000_000 &+ Int64(birth.nanoseconds)
-            return Anchor(inode: birth.inode, birth: birth.known == 0 ? 0 : nanoseconds)
+            return try file.identity(subject: anchorPath)
         } catch {
             if error.code == ENOENT { return nil }
             throw error
@@ -129,19 +134,27 @@ package struct StateDirectory: Sendable {
         }
     }
 
-    private func read(_ path: String) throws(Unreadable) -> KnownSignIns? {
-        let bytes: [UInt8]?
+    private func read(
+        _ path: String
+    ) throws(Unreadable) -> (signIns: KnownSignIns, isCopy: Bool)? {
+        let contents: (bytes: [UInt8], file: Anchor)?
         do throws(SystemError) {
-            bytes = try DurableFile(path).read(limit: StateDirectory.largestFile)
+            contents = try DurableFile(path).readIdentified(limit: StateDirectory.largestFile)
         } catch {
             throw .system(error)
         }
-        guard let bytes else { return nil }
+        guard let (bytes, file) = contents else { return nil }
         do throws(KnownSignIns.Unreadable) {
-            let signIns = bytes.withUnsafeBytes { bytes in
-                Result { () throws(KnownSignIns.Unreadable) in try KnownSignIns(decoding: bytes) }
+            let decoded = bytes.withUnsafeBytes { bytes in
+                Result { () throws(KnownSignIns.Unreadable) in
+                    (
+                        try KnownSignIns(decoding: bytes),
+                        try KnownSignIns.file(decoding: bytes)
+                    )
+                }
             }
-            return try signIns.get()
+            let (signIns, written) = try decoded.get()
+            return (signIns, written != file)
         } catch {
             throw .contents(path: path, error)
         }

@@ -43,7 +43,7 @@ final class CanopyClient {
     func send(_ request: CanopyRequest) -> Transmission {
         guard let handle = curl_easy_init() else { return .notSent("libcurl cannot start") }
         defer { curl_easy_cleanup(handle) }
-        let transfer = Transfer(memory: memory)
+        let transfer = Transfer(hasBody: request.body != nil, memory: memory)
         var headers: UnsafeMutablePointer<curl_slist>?
         defer { curl_slist_free_all(headers) }
         for line in ["Accept: application/json", "Content-Type: application/json", "Expect:"] {
@@ -98,7 +98,9 @@ final class CanopyClient {
             handle, CURLOPT_CONNECTTIMEOUT_MS,
             Int(CanopyClient.connectPatience.milliseconds))
         // An empty text also switches off what the environment says: it says it to some shells.
-        _ = ccurl_set_string(handle, CURLOPT_PROXY, proxy ?? "")
+        // Plain HTTP is for this machine alone: a proxy would read it, and mean another machine.
+        let isPlain = request.url.hasPrefix("http:")
+        _ = ccurl_set_string(handle, CURLOPT_PROXY, isPlain ? "" : proxy ?? "")
         // The bundle file takes 50 ms to parse; the hashed directory is read as needed.
         _ = ccurl_set_string(handle, CURLOPT_CAPATH, "/etc/ssl/certs")
         _ = ccurl_set_string(handle, CURLOPT_CAINFO, caFile)
@@ -123,12 +125,14 @@ final class CanopyClient {
         var body: SecretBuffer
         var retryAfter: String?
         var date: String?
+        let hasBody: Bool
         /// When the last byte of the request was sent.
         var sent: BootTime?
         var isTooLarge = false
         var isTooLate = false
 
-        init(memory: SecretMemory) {
+        init(hasBody: Bool, memory: SecretMemory) {
+            self.hasBody = hasBody
             self.memory = memory
             body = SecretBuffer(capacity: 4096, in: memory)
         }
@@ -202,13 +206,13 @@ final class CanopyClient {
         let now = BootTime.now
         guard let began = transfer.sent else {
             // libcurl counts the body only; a request without one is sent with its head.
-            if sent >= toSend { transfer.sent = now }
+            if !transfer.hasBody || (toSend > 0 && sent >= toSend) { transfer.sent = now }
             return 0
         }
         // Connecting has its own deadline, so counting from the first call is never too short by
         // more than that.
         let patience = answerPatience + connectPatience
-        guard now - began < (toSend > 0 ? answerPatience : patience) else {
+        guard now - began < (transfer.hasBody ? answerPatience : patience) else {
             transfer.isTooLate = true
             return 1
         }

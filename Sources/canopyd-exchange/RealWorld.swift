@@ -89,6 +89,7 @@ final class RealWorld: ExchangeWorld {
     func readSlot() -> SlotContents {
         guard let contents = withSlot({ slot throws(SystemError) in try slot.read(in: memory) })
         else { return .empty }
+        if case .session = contents { Signals.ignoreUntilTheEnd() }
         return contents
     }
 
@@ -122,23 +123,26 @@ final class RealWorld: ExchangeWorld {
 
     func readState() -> Reading<StateContents> {
         if let lockFailure { return .failed(lockFailure) }
-        let signIns: KnownSignIns?
+        let written: (signIns: KnownSignIns, isCopy: Bool)?
         do throws(StateDirectory.Unreadable) {
-            signIns = try state.signIns(of: profile)
+            written = try state.identifiedSignIns(of: profile)
         } catch {
             return .failed(Failure(.storageFailed, "\(error)"))
         }
         do throws(SystemError) {
             return .found(
                 StateContents(
-                    signIns: signIns, runtimeMarks: state.runtimeMarks(of: profile),
-                    anchor: try state.anchor()))
+                    signIns: written?.signIns, runtimeMarks: state.runtimeMarks(of: profile),
+                    // A restored file is as good as a restored directory: nothing fits it.
+                    anchor: written?.isCopy == true ? nil : try state.anchor()))
         } catch {
             return .failed(Failure(.storageFailed, "\(error)"))
         }
     }
 
     func writeSignIns(_ signIns: KnownSignIns) -> Failure? {
+        // The first step that is not to be cut off from the next ones.
+        Signals.ignoreUntilTheEnd()
         do throws(SystemError) {
             try state.write(signIns, of: profile)
             return nil
@@ -244,7 +248,6 @@ final class RealWorld: ExchangeWorld {
     func announce(_ progress: ExchangeProgress) {
         if progress == .presenting {
             Hopeless.forget()
-            Signals.ignoreUntilTheEnd()
         }
         channel.send(.progress(progress))
     }

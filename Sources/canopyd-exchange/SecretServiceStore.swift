@@ -161,10 +161,13 @@ final class SecretServiceStore {
         of matches: [OpaqueItem], knowing signIns: KnownSignIns?
     ) -> Reading<StoredSession?> {
         var best: (session: StoredSession, isKnown: Bool)?
+        var damage: Failure?
         for match in matches {
             switch session(in: match) {
             case .failed(let failure):
-                return .failed(failure)
+                // A damaged item must not hide a good one; without one it is what is deleted.
+                damage = failure
+                if best == nil { item = match }
             case .found(nil):
                 // An item without a secret was never stored; it is the one to write into.
                 if best == nil { item = match }
@@ -180,6 +183,7 @@ final class SecretServiceStore {
                 item = match
             }
         }
+        if best == nil, let damage { return .failed(damage) }
         return .found(best?.session)
     }
 
@@ -324,15 +328,13 @@ final class SecretServiceStore {
     /// Makes gnome-keyring's last rename survive a power cut: it fsyncs the file and renames it, but
     /// never fsyncs the directory.
     func sync() -> Failure? {
-        guard connection.writesAtOnce, let data = SecretServiceStore.dataDirectory else {
-            return nil  // Another owner keeps its files elsewhere; the late-store hold covers it.
-        }
+        guard let data = SecretServiceStore.dataDirectory else { return nil }
         let path = data + "/keyrings"
         do throws(SystemError) {
             try Directory.sync(path)
             return nil
         } catch {
-            // No such directory: the owner runs with a home of its own.
+            // No such directory: the owner is another program, or has a home of its own.
             if error.code == ENOENT { return nil }
             return Failure(.storageFailed, "\(error)")
         }

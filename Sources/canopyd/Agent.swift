@@ -317,7 +317,11 @@ final class Agent {
             wakeUpIsStale = false
             var earliest = strangers.map(\.deadline).min()
             for profile in profiles.values {
-                guard let time = profile.wakeUp(mayRotate: !sleep.isPreparing) else { continue }
+                guard
+                    let time = profile.wakeUp(
+                        mayLoad: loading == nil && !isStopping,
+                        mayRotate: !sleep.isPreparing && !isStopping, at: .now)
+                else { continue }
                 earliest = min(time, earliest ?? time)
             }
             for time in [loading?.deadline, keyringWatch.wakeUp] {
@@ -393,10 +397,9 @@ final class Agent {
 
     private func keyringChanged(at now: Moment) {
         keyring = KeyringStanding(.ok, owner: keyring.owner)
-        for profile in profiles.values {
-            profile.machine.keyringChanged(at: now)
-            settle(profile, at: now)
-        }
+        // All of them first: one load reads them all.
+        for profile in profiles.values { profile.machine.keyringChanged(at: now) }
+        for profile in profiles.values { settle(profile, at: now) }
         load(at: now)
         onChange()
     }
@@ -417,9 +420,12 @@ final class Agent {
         for profile in profiles.values {
             guard case .paused(let pause) = profile.machine.phase else { continue }
             switch pause.failure.kind {
-            case .keyringLocked, .keyringUnavailable, .successorUnstored: awaitsKeyring = true
+            case .keyringLocked: awaitsKeyring = true
+            case .successorUnstored: awaitsKeyring = pause.failure.cause == .keyringLocked
             case .notPresented, .noAnswer, .somebodyInBetween: awaitsNetwork = true
-            case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy: break
+            case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy,
+                .keyringUnavailable:
+                break
             }
         }
         keyringWatch.isAwaited(awaitsKeyring, at: now.boot)
@@ -433,9 +439,9 @@ final class Agent {
         guard !isStopping else { return }
         isStopping = true
         for profile in profiles.values {
-            _ = profile.process?.abandon()
-            if profile.process == nil, profile.machine.isUnstored {
-                // The last chance: what is in the slot ends with the last holder of its descriptor.
+            // What is in the slot ends with the last holder of its descriptor.
+            if !profile.slot.isFull { _ = profile.process?.abandon() }
+            if profile.process == nil, !profile.isStarting, profile.slot.isFull {
                 rotate(profile, mayPresent: false, at: now)
             }
         }
@@ -567,7 +573,9 @@ final class Agent {
             sleep.hold { [weak self, weak profile] in
                 guard let self, let profile else { return }
                 profile.isStarting = false
-                if isStopping, profile.machine.isUnstored == false { return sleep.release() }
+                if isStopping && !profile.slot.isFull { return sleep.release() }
+                // It was asked for while the machine began to go to sleep.
+                if sleep.isPreparing, job.kind == .rotate { return sleep.release() }
                 profile.holdsAwake = true
                 spawn(job, for: profile, at: .now)
             }
@@ -678,7 +686,7 @@ final class Agent {
         switch outcome {
         case .session(let report): name = report.storeFailure == nil ? "ok" : "unstored"
         case .tooEarly: name = "too_early"
-        case .failed(let failure): name = Refusals.code(of: failure.kind).rawValue
+        case .failed(let failure): name = Refusals.code(of: failure).rawValue
         case .signInRequired(let reason, _): name = reason.rawValue
         case .signedOut, .rejected, .challenged, .document: return
         }
@@ -704,7 +712,7 @@ final class Agent {
         case .failed(let failure):
             Journal.warning(
                 "An exchange failed", ("profile", name),
-                ("code", Refusals.code(of: failure.kind).rawValue), ("error", failure.detail))
+                ("code", Refusals.code(of: failure).rawValue), ("error", failure.detail))
         case .signInRequired(let reason, let words):
             Journal.error(
                 "A new sign-in is needed", ("profile", name), ("reason", reason.rawValue),
@@ -726,7 +734,7 @@ final class Agent {
     private func load(at now: Moment) {
         guard loading == nil, !isStopping else { return }
         let unread = profiles.values.filter {
-            $0.process == nil && $0.machine.step(at: now.boot) == .load
+            $0.process == nil && !$0.isStarting && $0.machine.step(at: now.boot) == .load
         }
         guard !unread.isEmpty || !hasSearched else { return }
         for profile in unread { profile.machine.exchangeBegan(.load, at: now.boot) }
@@ -919,15 +927,19 @@ final class Agent {
             // looked. What may not rotate now, by floor or hold, is answered as it is.
             let isNew = profile.machine.session?.position != generation
             guard isNew || !profile.machine.rotationForced(at: now) else { return nil }
-            switch profile.machine.verdict(minimumValidity: nil, at: now) {
-            case .token(let token):
-                return profile.tokenReply(token, asText: false, boot: place.boot, at: now)
-            case .refused(let refusal):
-                return Reply(Refusals.problem(refusal, profile.name))
-            case .wait:
-                profile.machine.validityWanted(at: now)
-                return nil
-            }
+            return currentToken(profile, at: now)
+        }
+    }
+
+    private func currentToken(_ profile: ServedProfile, at now: Moment) -> Reply? {
+        switch profile.machine.verdict(minimumValidity: nil, at: now) {
+        case .token(let token):
+            return profile.tokenReply(token, asText: false, boot: place.boot, at: now)
+        case .refused(let refusal):
+            return Reply(Refusals.problem(refusal, profile.name))
+        case .wait:
+            profile.machine.validityWanted(at: now)
+            return nil
         }
     }
 
@@ -967,6 +979,7 @@ final class Agent {
 
     /// Tells subscribers what they have not been told.
     private func tell(_ profile: ServedProfile, at now: Moment) {
+        guard !profile.machine.isUnknown || profile.published != nil else { return }
         let state = profile.machine.state(at: now)
         let generation = profile.machine.session?.position
         let failure = profile.machine.lastFailure?.failure

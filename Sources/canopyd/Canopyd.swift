@@ -45,6 +45,13 @@ enum Canopyd {
 
     /// Nothing that we hold gets into a core dump, a file that others read, or another process.
     private static func harden() throws {
+        // A descriptor of ours below 3 would get what some library writes to standard error.
+        while case let descriptor = clinux_open("/dev/null", O_RDWR, 0), descriptor >= 0 {
+            guard descriptor <= STDERR_FILENO else {
+                close(descriptor)
+                break
+            }
+        }
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         guard setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none) == 0 else {
             throw SystemError.last("setrlimit", "RLIMIT_CORE")

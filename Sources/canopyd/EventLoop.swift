@@ -9,6 +9,7 @@ internal import LinuxSystem
 /// address, so the source is taken away before the object goes.
 final class EventLoop {
     private let event: OpaquePointer
+    private let descriptors: DescriptorSet
     private var isOver = false
     private let timer: BootTimer
 
@@ -18,6 +19,7 @@ final class EventLoop {
         try check("sd_event_new", sd_event_new(&made))
         guard let made else { preconditionFailure("sd_event_new gave nothing and no error") }
         event = made
+        descriptors = try DescriptorSet(made)
         timer = try BootTimer(event)
     }
 
@@ -50,7 +52,7 @@ final class EventLoop {
         _ descriptor: Int32, _ readiness: Readiness,
         _ handler: @escaping (Readiness) -> Void
     ) throws(SystemError) -> DescriptorWatch {
-        try DescriptorWatch(event, descriptor, readiness, handler)
+        try DescriptorWatch(descriptors, descriptor, readiness, handler)
     }
 
     /// Calls `handler` when the signal comes; it has to be blocked.
@@ -92,37 +94,132 @@ enum ChildEnd: Equatable {
     case killed(signal: Int32)
 }
 
-/// Watches one descriptor, which has to stay open meanwhile.
-final class DescriptorWatch {
+/// All watched descriptors, as one source of the loop.
+///
+/// sd-event asks the kernel anew after each source that it serves, and the kernel answers with every
+/// descriptor that is ready: with thousands ready at once that is quadratic, and an attacker's to
+/// bring about. A set of our own inside the loop's is served in batches, in turn.
+private final class DescriptorSet {
+    private let epoll: FileDescriptor
     private var source: OpaquePointer?
-    private let handler: (Readiness) -> Void
+    /// By place; nil where none is. An event names place and use, so that news of a descriptor that is
+    /// gone is not taken for news of the one that has its place now.
+    private var watches: [Unmanaged<DescriptorWatch>?] = []
+    private var uses: [UInt32] = []
+    private var free: [Int] = []
 
-    fileprivate init(
-        _ event: OpaquePointer, _ descriptor: Int32, _ readiness: Readiness,
-        _ handler: @escaping (Readiness) -> Void
-    ) throws(SystemError) {
-        self.handler = handler
+    /// Descriptors that are served before others of the loop's sources are.
+    private static let batch = 64
+
+    init(_ event: OpaquePointer) throws(SystemError) {
+        let descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        guard descriptor >= 0 else { throw .last("epoll_create1") }
+        epoll = FileDescriptor(owning: descriptor)
         try check(
             "sd_event_add_io",
             sd_event_add_io(
-                event, &source, descriptor, readiness.rawValue,
-                { _, _, events, object in
+                event, &source, descriptor, UInt32(EPOLLIN.rawValue),
+                { _, _, _, object in
                     if let object {
-                        Unmanaged<DescriptorWatch>.fromOpaque(object).takeUnretainedValue()
-                            .handler(Readiness(rawValue: events))
+                        Unmanaged<DescriptorSet>.fromOpaque(object).takeUnretainedValue().serve()
                     }
                     return 0
                 }, Unmanaged.passUnretained(self).toOpaque()))
     }
 
-    /// Changes what is waited for; an empty set still reports that the peer is gone.
-    func wait(for readiness: Readiness) {
-        let result = sd_event_source_set_io_events(source, readiness.rawValue)
-        // It fails for lack of kernel memory alone, and without it the connection would hang.
-        precondition(result >= 0, "epoll refused to change what is waited for")
+    private func serve() {
+        withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: DescriptorSet.batch) {
+            events in
+            let count = epoll_wait(epoll.number, events.baseAddress, Int32(events.count), 0)
+            for index in 0..<max(0, Int(count)) {
+                let tag = events[index].data.u64
+                let place = Int(tag & 0xFFFF_FFFF)
+                // A handler of this very batch may have ended the watch.
+                guard uses[place] == UInt32(tag >> 32), let watch = watches[place] else { continue }
+                watch.takeUnretainedValue().ready(Readiness(rawValue: events[index].events))
+            }
+        }
+    }
+
+    func add(
+        _ watch: DescriptorWatch, _ descriptor: Int32, _ readiness: Readiness
+    ) throws(SystemError) -> Int {
+        let place = free.popLast() ?? watches.count
+        if place == watches.count {
+            watches.append(nil)
+            uses.append(0)
+        }
+        uses[place] &+= 1
+        do throws(SystemError) {
+            try control(EPOLL_CTL_ADD, descriptor, place, readiness)
+        } catch {
+            free.append(place)
+            throw error
+        }
+        watches[place] = Unmanaged.passUnretained(watch)
+        return place
+    }
+
+    func change(_ place: Int, _ descriptor: Int32, to readiness: Readiness) throws(SystemError) {
+        try control(EPOLL_CTL_MOD, descriptor, place, readiness)
+    }
+
+    func remove(_ place: Int, _ descriptor: Int32) {
+        watches[place] = nil
+        uses[place] &+= 1
+        free.append(place)
+        // It fails for a descriptor that was closed before, which leaves the set by itself.
+        epoll_ctl(epoll.number, EPOLL_CTL_DEL, descriptor, nil)
+    }
+
+    private func control(
+        _ operation: Int32, _ descriptor: Int32, _ place: Int, _ readiness: Readiness
+    ) throws(SystemError) {
+        var event = epoll_event()
+        event.events = readiness.rawValue
+        event.data.u64 = UInt64(uses[place]) << 32 | UInt64(place)
+        guard epoll_ctl(epoll.number, operation, descriptor, &event) == 0 else {
+            throw .last("epoll_ctl")
+        }
     }
 
     deinit { sd_event_source_disable_unref(source) }
+}
+
+/// Watches one descriptor, which has to stay open meanwhile.
+final class DescriptorWatch {
+    private let set: DescriptorSet
+    private let descriptor: Int32
+    private let handler: (Readiness) -> Void
+    private var place = -1
+
+    fileprivate init(
+        _ set: DescriptorSet, _ descriptor: Int32, _ readiness: Readiness,
+        _ handler: @escaping (Readiness) -> Void
+    ) throws(SystemError) {
+        self.set = set
+        self.descriptor = descriptor
+        self.handler = handler
+        place = try set.add(self, descriptor, readiness)
+    }
+
+    fileprivate func ready(_ readiness: Readiness) {
+        handler(readiness)
+    }
+
+    /// Changes what is waited for; an empty set still reports that the peer is gone.
+    func wait(for readiness: Readiness) {
+        do throws(SystemError) {
+            try set.change(place, descriptor, to: readiness)
+        } catch {
+            // It fails for lack of kernel memory alone, and without it the connection would hang.
+            preconditionFailure("epoll refused to change what is waited for: \(error)")
+        }
+    }
+
+    deinit {
+        if place >= 0 { set.remove(place, descriptor) }
+    }
 }
 
 /// Watches one signal.

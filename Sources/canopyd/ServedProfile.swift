@@ -74,8 +74,8 @@ final class ServedProfile {
 
     /// The earliest thing to be done for the profile; nil for nothing.
     ///
-    /// Without `mayRotate` nothing is started, and so nothing is due.
-    func wakeUp(mayRotate: Bool) -> BootTime? {
+    /// What may not be started now is not due: a wake-up for it would come again and again.
+    func wakeUp(mayLoad: Bool, mayRotate: Bool, at now: BootTime) -> BootTime? {
         var earliest: BootTime?
         func consider(_ time: BootTime?) {
             guard let time else { return }
@@ -83,8 +83,12 @@ final class ServedProfile {
         }
         if let process {
             consider(process.deadline)
-        } else if mayRotate, !isStarting {
-            consider(machine.wakeUp)
+        } else if !isStarting {
+            switch machine.step(at: now) {
+            case .nothing: consider(machine.wakeUp)
+            case .load: if mayLoad { consider(machine.wakeUp) }
+            case .rotate: if mayRotate { consider(machine.wakeUp) }
+            }
         }
         for waiter in waiters { consider(waiter.deadline) }
         for request in requests { consider(request.deadline) }
@@ -97,7 +101,7 @@ final class ServedProfile {
         if case .ended(let ended) = machine.phase { reason = ended }
         var lastError: (code: Problem.Code, detail: String, at: WallTime)?
         if let (failure, at) = machine.lastFailure {
-            lastError = (Refusals.code(of: failure.kind), failure.detail, at)
+            lastError = (Refusals.code(of: failure), failure.detail, at)
         }
         return ProfileView(
             profile: name, state: machine.state(at: now), reason: reason,

@@ -432,7 +432,7 @@ struct GrantTests {
         }
         // Set back by an hour, our clock does not stretch what `exp` had left at the sending.
         let setBack = Moment(
-            boot: Example.moment(539).boot, wall: Example.moment(539).wall + .seconds(-3600))
+            boot: Example.moment(599).boot, wall: Example.moment(599).wall + .seconds(-3600))
         #expect(dated?.remaining(at: setBack, boot: Example.boot) == .zero)
         let unknown = life(Self.jwt(#"{"exp":\#(Self.sent + 1)}"#), expiresIn: 900)
         #expect(unknown?.serverClockOffset == nil)

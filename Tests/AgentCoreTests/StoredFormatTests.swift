@@ -261,15 +261,15 @@ struct KnownSignInsTests {
     @Test("It comes back equal, and is written the same each time")
     func roundTrip() throws {
         for known in [KnownSignIns(), KnownSignIns(pending: [Example.signIn]), Self.full] {
-            let bytes = known.encoded()
+            let bytes = known.encoded(in: Example.anchor)
             #expect(try decoded(bytes) == known)
-            #expect(try decoded(bytes).encoded() == bytes)
+            #expect(try decoded(bytes).encoded(in: Example.anchor) == bytes)
         }
     }
 
     @Test("A damaged file is refused by the name of the member, a newer one by its version")
     func damage() {
-        let good = String(decoding: Self.full.encoded(), as: UTF8.self)
+        let good = String(decoding: Self.full.encoded(in: Example.anchor), as: UTF8.self)
         func unreadable(_ text: String) -> KnownSignIns.Unreadable? {
             do throws(KnownSignIns.Unreadable) {
                 _ = try decoded(Array(text.utf8))
@@ -303,7 +303,7 @@ struct KnownSignInsTests {
     @Test("Random damage never traps")
     func anyDamage() {
         var generator = SeededGenerator(seed: 5)
-        let good = Self.full.encoded()
+        let good = Self.full.encoded(in: Example.anchor)
         for _ in 0..<3000 {
             let bytes = generator.mutated(good)
             withExactCopy(of: bytes) { bytes in

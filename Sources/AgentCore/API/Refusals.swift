@@ -9,7 +9,7 @@ package enum Refusals {
         case .validityAboveLifetime(let lifetime):
             return Problem(
                 .badRequest,
-                "min_validity is above the token's whole lifetime of \(lifetime.wholeSeconds) s; "
+                "min_validity is above the whole lifetime of a token, \(lifetime.wholeSeconds) s when it comes; "
                     + "ask for less",
                 profile: profile)
         }
@@ -19,8 +19,8 @@ package enum Refusals {
     package static func problem(
         _ failure: Failure, _ profile: ProfileName, retryAfter: TimeSpan? = nil
     ) -> Problem {
-        let code = code(of: failure.kind)
-        let wait = failure.wait ?? retryAfter
+        let code = code(of: failure)
+        let wait = failure.kind == .notNative ? nil : retryAfter ?? failure.wait
         return Problem(
             code, failure.detail, profile: profile,
             retryAfter: wait.map { max(1, ($0 + TimeSpan(nanoseconds: 999_999_999)).wholeSeconds) },
@@ -65,6 +65,16 @@ package enum Refusals {
                 profile: profile, fix: fix(.keyNotNative, profile))
         case .malformed:
             return Problem(.badRequest, rejection.detail, profile: profile)
+        }
+    }
+
+    /// The code of a failure; of one to store, what keeps it from being stored.
+    package static func code(of failure: Failure) -> Problem.Code {
+        switch failure.kind {
+        case .successorUnstored: failure.cause.map(code(of:)) ?? .keyringUnavailable
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
+            .notNative, .keyringLocked, .keyringUnavailable, .storageFailed, .lockBusy:
+            code(of: failure.kind)
         }
     }
 

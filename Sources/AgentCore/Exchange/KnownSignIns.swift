@@ -130,4 +130,14 @@ package struct KnownSignIns: Equatable, Sendable {
             current = death.signIn
         }
     }
+
+    /// Ends every sign-in that a restored file speaks of.
+    package mutating func buryCopies(at now: WallTime) {
+        for signIn in pending + [current].compactMap({ $0 }) where death(of: signIn) == nil {
+            bury(
+                Death(
+                    signIn: signIn, generation: mark(of: signIn) ?? 0, reason: .restoredCopy,
+                    at: now))
+        }
+    }
 }

@@ -9,10 +9,13 @@ extension KnownSignIns {
         case malformed(String)
     }
 
-    package func encoded() -> [UInt8] {
+    /// The contents of the file; `file` is the very file that they are written into.
+    package func encoded(in file: Anchor) -> [UInt8] {
         var writer = JSONWriter(into: [UInt8]())
         writer.beginObject()
         writer.member("version", KnownSignIns.formatVersion)
+        writer.member("file_inode", Int64(bitPattern: file.inode))
+        writer.member("file_birth_ns", file.birth)
         writer.member("current", ifPresent: current?.text)
         writer.key("pending")
         writer.beginArray()
@@ -44,6 +47,19 @@ extension KnownSignIns {
         }
         writer.endObject()
         return writer.finish()
+    }
+
+    /// The file that the contents say they were written into.
+    package static func file(decoding bytes: UnsafeRawBufferPointer) throws(Unreadable) -> Anchor {
+        let root: JSONValue
+        do throws(JSONFault) {
+            root = try JSONReader.parse(bytes)
+        } catch {
+            throw .malformed("JSON, \(error)")
+        }
+        guard let inode = root["file_inode"]?.int else { throw .malformed("file_inode") }
+        guard let birth = root["file_birth_ns"]?.int else { throw .malformed("file_birth_ns") }
+        return Anchor(inode: UInt64(bitPattern: inode), birth: birth)
     }
 
     package init(decoding bytes: UnsafeRawBufferPointer) throws(Unreadable) {

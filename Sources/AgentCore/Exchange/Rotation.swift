@@ -48,10 +48,14 @@ package struct Rotation<World: ExchangeWorld> {
                     return .session(
                         SessionReport(successor, isAmbiguous: false, storeFailure: failure))
                 }
-            case (.confirmSuccessor, _, .session(let successor)):
-                if let failure = try confirm(successor) {
+            case (.confirmSuccessor, .session(let stored), .session(let successor)):
+                // Another daemon may have been given another successor of the same token: what the
+                // keyring holds came later, under the lock.
+                if stored.refreshToken == successor.refreshToken,
+                    let failure = try confirm(stored)
+                {
                     return .session(
-                        SessionReport(successor, isAmbiguous: false, storeFailure: failure))
+                        SessionReport(stored, isAmbiguous: false, storeFailure: failure))
                 }
                 try world.emptySlot()
             case (.dropSuccessor, _, _):

@@ -35,6 +35,11 @@ package struct SignIn<World: ExchangeWorld> {
             return .failed(failure)
         }
         var signIns = state.signIns ?? KnownSignIns()
+        if state.anchor == nil {
+            // The file came from a backup. Written anew it would pass for ours, and with it the old
+            // tokens that it vouches for.
+            signIns.buryCopies(at: world.now().wall)
+        }
         signIns.begin(id)
         if let failure = try world.writeSignIns(signIns) { return .failed(failure) }
 

@@ -138,6 +138,7 @@ package struct SignOut<World: ExchangeWorld> {
         case .failed(let failure): return failure
         }
         var signIns = state.signIns ?? KnownSignIns()
+        if state.anchor == nil { signIns.buryCopies(at: world.now().wall) }
         for position in [signIns.current.map { Generation(signIn: $0, number: 0) }, over] {
             guard let position else { continue }
             signIns.bury(

@@ -33,9 +33,13 @@ package struct Failure: Error, Equatable, Sendable {
     /// For how long nothing is to be presented, where that is known.
     package let wait: TimeSpan?
 
-    package init(_ kind: Kind, _ detail: String, wait: TimeSpan? = nil) {
+    /// Why the keyring does not take the successor, for ``Kind/successorUnstored``.
+    package let cause: Kind?
+
+    package init(_ kind: Kind, _ detail: String, wait: TimeSpan? = nil, cause: Kind? = nil) {
         self.kind = kind
         self.detail = detail
         self.wait = wait
+        self.cause = cause
     }
 }

@@ -84,6 +84,10 @@ package struct RotationMachine: Sendable {
     /// When the access token in hand is to be rotated; drawn once per token.
     package private(set) var rotationPoint: BootTime?
 
+    /// The validity that a fresh token has in a client's hands: what the last one that came had left,
+    /// or the whole lifetime while none has.
+    private var attainable: TimeSpan = .zero
+
     /// Whether the successor waits in the slot for the keyring.
     package private(set) var isUnstored = false
 
@@ -151,8 +155,8 @@ package struct RotationMachine: Sendable {
         }
         if let access {
             let remaining = access.life.remaining(at: now, boot: boot)
-            if let minimumValidity, minimumValidity > access.life.lifetime {
-                return .refused(.validityAboveLifetime(access.life.lifetime))
+            if let minimumValidity, minimumValidity > attainable {
+                return .refused(.validityAboveLifetime(attainable))
             }
             let needed = minimumValidity ?? access.life.standardValidity
             if remaining > .zero, remaining >= needed {
@@ -301,9 +305,7 @@ package struct RotationMachine: Sendable {
             ended(exchange, failure, at: now, draw: draw)
         case .signInRequired(let reason, let words):
             end(reason)
-            if !words.isEmpty {
-                lastFailure = (Failure(.refused, words), now.wall)
-            }
+            lastFailure = words.isEmpty ? nil : (Failure(.refused, words), now.wall)
         case .signedOut:
             end(.signedOut)
             lastFailure = nil
@@ -431,6 +433,12 @@ package struct RotationMachine: Sendable {
             if isNew || access != token {
                 rotationPoint = nextRotation(of: token.life, draw: draw)
             }
+            let left = token.life.remaining(at: now, boot: boot)
+            if isRotated || job == .signIn {
+                attainable = left
+            } else if attainable == .zero {
+                attainable = token.life.lifetime
+            }
             access = token
         } else if isNew {
             access = nil
@@ -438,7 +446,7 @@ package struct RotationMachine: Sendable {
         }
         if let failure = report.storeFailure {
             isUnstored = true
-            let unstored = Failure(.successorUnstored, failure.detail)
+            let unstored = Failure(.successorUnstored, failure.detail, cause: failure.kind)
             return pause(
                 unstored, after: backOff(of: .successorUnstored), at: now, draw: draw)
         }
@@ -536,8 +544,11 @@ package struct RotationMachine: Sendable {
         switch failure.kind {
         case .throttled where failure.wait != nil:
             wait = failure.wait ?? .zero
-        case .refused, .notNative:
+        case .refused:
             wait = RotationTiming.refusedRetry
+        case .notNative:
+            // Nobody could ever use what another attempt would bring.
+            wait = BootTime.distantFuture - now.boot
         case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed:
             wait = RotationTiming.backOff(
                 after: last, draw: draw, ceiling: RotationTiming.keyringBackOffCeiling)

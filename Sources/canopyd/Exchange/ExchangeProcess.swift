@@ -37,6 +37,7 @@ final class ExchangeProcess {
     private var channelWatch: DescriptorWatch?
     private var childWatch: ChildWatch?
     private var mustLive = false
+    private var hasReported = false
     private(set) var deadline: BootTime
 
     /// Starts the executable with the job; `slot` is the profile's, for jobs that need one.
@@ -81,7 +82,9 @@ final class ExchangeProcess {
     /// Returns whether it was ended.
     func abandon() -> Bool {
         guard !mustLive else { return false }
-        kill(process, SIGKILL)
+        // Asked nicely: one that is about to spend a token has stopped listening, whatever we have
+        // heard of it so far.
+        kill(process, SIGTERM)
         return true
     }
 
@@ -89,7 +92,7 @@ final class ExchangeProcess {
     func expire(at now: BootTime) {
         guard now >= deadline, !mustLive else { return }
         deadline = .distantFuture
-        kill(process, SIGKILL)
+        kill(process, hasReported ? SIGKILL : SIGTERM)
     }
 
     private func write() {
@@ -162,6 +165,7 @@ final class ExchangeProcess {
             if case .ended = report, job.kind != .load {
                 // It has nothing left to do but to go.
                 mustLive = false
+                hasReported = true
                 deadline = .now + ExchangeProcess.farewellPatience
             }
             onNews(.report(report))

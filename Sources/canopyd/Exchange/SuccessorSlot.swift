@@ -10,4 +10,7 @@ final class SuccessorSlot {
     }
 
     var descriptor: Int32 { file.descriptor }
+
+    /// Whether something waits in it, told by its size alone.
+    var isFull: Bool { file.isFull }
 }

@@ -52,6 +52,9 @@ enum Journal {
             line += "\(field.name)=\(oneLine(field.value))"
         }
         line += "\n"
+        // A log that nobody reads must not hold up serving: the line is dropped.
+        var ready = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        guard poll(&ready, 1, 0) > 0 else { return }
         line.withUTF8 { bytes in
             // A log that cannot be written is no reason to stop serving.
             _ = Glibc.write(STDERR_FILENO, bytes.baseAddress, bytes.count)
