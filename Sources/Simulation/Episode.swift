@@ -155,6 +155,8 @@ package final class Episode {
         networkDownUntil = 0
         lastTrouble = max(lastTrouble, time)
         server.ledger.setActive(server.identity, true)
+        agent?.keyringChanged()
+        agent?.surroundingsChanged()
         advance(to: time + 7200_000_000_000)
         agent?.keyringChanged()
         agent?.surroundingsChanged()
