@@ -223,16 +223,11 @@ final class Agent {
         _ profile: ServedProfile, _ validity: TimeSpan?, _ timeout: TimeSpan, _ asText: Bool,
         _ client: ClientID, _ now: Moment
     ) -> Reply? {
-        switch profile.machine.verdict(minimumValidity: validity, at: now) {
-        case .token(let token):
-            return profile.tokenReply(token, asText: asText, boot: place.boot, at: now)
-        case .refused(let refusal):
-            return Reply(Refusals.problem(refusal, profile.name))
-        case .wait:
-            profile.machine.validityWanted(at: now)
-            return wait(
-                .token(minimumValidity: validity, asText: asText), profile, timeout, client, now)
-        }
+        let verdict = profile.machine.verdict(minimumValidity: validity, at: now)
+        if let reply = reply(verdict, profile, asText: asText, at: now) { return reply }
+        profile.machine.validityWanted(at: now)
+        return wait(
+            .token(minimumValidity: validity, asText: asText), profile, timeout, client, now)
     }
 
     private func refresh(
@@ -366,14 +361,9 @@ final class Agent {
     ) -> Reply {
         switch waiter.kind {
         case .token(let validity, let asText):
-            switch profile.machine.verdictAtDeadline(minimumValidity: validity, at: now) {
-            case .token(let token):
-                return profile.tokenReply(token, asText: asText, boot: place.boot, at: now)
-            case .refused(let refusal):
-                return Reply(Refusals.problem(refusal, profile.name))
-            case .wait:
-                return Reply(Agent.timeout(profile.name))
-            }
+            let verdict = profile.machine.verdictAtDeadline(minimumValidity: validity, at: now)
+            return reply(verdict, profile, asText: asText, at: now)
+                ?? Reply(Agent.timeout(profile.name))
         case .rotation:
             return Reply(Agent.timeout(profile.name))
         }
@@ -886,15 +876,8 @@ final class Agent {
     ) -> Reply? {
         switch waiter.kind {
         case .token(let validity, let asText):
-            switch profile.machine.verdict(minimumValidity: validity, at: now) {
-            case .token(let token):
-                return profile.tokenReply(token, asText: asText, boot: place.boot, at: now)
-            case .refused(let refusal):
-                return Reply(Refusals.problem(refusal, profile.name))
-            case .wait:
-                profile.machine.validityWanted(at: now)
-                return nil
-            }
+            return currentToken(
+                profile, minimumValidity: validity, asText: asText, at: now)
         case .rotation(let generation, let wanted):
             if generation == nil, case .resting = profile.machine.phase {
                 // Nothing had been read when it was asked for: what has been now is replaced.
@@ -931,15 +914,28 @@ final class Agent {
         }
     }
 
-    private func currentToken(_ profile: ServedProfile, at now: Moment) -> Reply? {
-        switch profile.machine.verdict(minimumValidity: nil, at: now) {
+    /// What a client that waits is told now; nil if it goes on waiting.
+    private func currentToken(
+        _ profile: ServedProfile, minimumValidity: TimeSpan? = nil, asText: Bool = false,
+        at now: Moment
+    ) -> Reply? {
+        let verdict = profile.machine.verdict(minimumValidity: minimumValidity, at: now)
+        if let reply = reply(verdict, profile, asText: asText, at: now) { return reply }
+        profile.machine.validityWanted(at: now)
+        return nil
+    }
+
+    /// A verdict as a reply; nil for one that tells to wait.
+    private func reply(
+        _ verdict: RotationMachine.Verdict, _ profile: ServedProfile, asText: Bool, at now: Moment
+    ) -> Reply? {
+        switch verdict {
         case .token(let token):
-            return profile.tokenReply(token, asText: false, boot: place.boot, at: now)
+            profile.tokenReply(token, asText: asText, boot: place.boot, at: now)
         case .refused(let refusal):
-            return Reply(Refusals.problem(refusal, profile.name))
+            Reply(Refusals.problem(refusal, profile.name))
         case .wait:
-            profile.machine.validityWanted(at: now)
-            return nil
+            nil
         }
     }
 

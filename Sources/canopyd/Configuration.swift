@@ -31,7 +31,13 @@ struct Configuration {
             guard parsed.errors.isEmpty else {
                 return .unusable((parsed.errors + parsed.warnings).map(\.description))
             }
-            return .read(parsed.settings, warnings: parsed.warnings.map(\.description))
+            var warnings = parsed.warnings.map(\.description)
+            if !parsed.settings.policies.isEmpty {
+                warnings.append(
+                    "\(path): [policy] is read and not yet enforced: every program of this user gets "
+                        + "the tokens of the profiles that it names")
+            }
+            return .read(parsed.settings, warnings: warnings)
         } catch {
             return .unusable([error.description])
         }

@@ -102,8 +102,10 @@ enum ChildEnd: Equatable {
 private final class DescriptorSet {
     private let epoll: FileDescriptor
     private var source: OpaquePointer?
-    /// By place; nil where none is. An event names place and use, so that news of a descriptor that is
-    /// gone is not taken for news of the one that has its place now.
+    /// By place; nil where none is.
+    ///
+    /// An event names place and use, so that news of a descriptor that is gone is not taken for
+    /// news of the one that has its place now.
     private var watches: [Unmanaged<DescriptorWatch>?] = []
     private var uses: [UInt32] = []
     private var free: [Int] = []

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("canopyctl hands tokens to scripts", .timeLimit(.minutes(1)))
+@Suite("canopyctl hands tokens to scripts", .timeLimit(.minutes(5)))
 struct TokenTests {
     @Test("token prints the token and a newline, and asks for it as text")
     func token() throws {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("The refresh token is in the keyring, and nowhere else", .timeLimit(.minutes(2)))
+@Suite("The refresh token is in the keyring, and nowhere else", .timeLimit(.minutes(5)))
 struct SecrecyTests {
     @Test("Neither files, nor the log, nor arguments and environment hold a refresh token")
     func files() throws {
@@ -74,8 +74,19 @@ struct SecrecyTests {
         return (stage, Array(tokens))
     }
 
+    /// To the very end: Foundation takes the short reads of files in /proc for it.
     private func read(_ path: String) throws -> [UInt8] {
-        Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        try #require(descriptor >= 0, "\(path): \(String(cString: strerror(errno)))")
+        defer { close(descriptor) }
+        var result: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            try #require(count >= 0)
+            guard count > 0 else { return result }
+            result += buffer[..<count]
+        }
     }
 
     private func contains(_ bytes: [UInt8], _ secret: String) -> Bool {
@@ -87,7 +98,7 @@ struct SecrecyTests {
     }
 
     private func writableMemory(of pid: pid_t) throws -> [[UInt8]] {
-        let maps = try String(contentsOfFile: "/proc/\(pid)/maps", encoding: .utf8)
+        let maps = String(decoding: try read("/proc/\(pid)/maps"), as: UTF8.self)
         let descriptor = open("/proc/\(pid)/mem", O_RDONLY | O_CLOEXEC)
         try #require(descriptor >= 0)
         defer { close(descriptor) }
@@ -98,7 +109,7 @@ struct SecrecyTests {
             guard bounds.count == 2, fields[1].hasPrefix("rw") else { continue }
             var bytes = [UInt8](repeating: 0, count: Int(bounds[1] - bounds[0]))
             let count = pread(descriptor, &bytes, bytes.count, off_t(bounds[0]))
-            guard count > 0 else { continue }  // A guard page.
+            try #require(count == bytes.count, "not all of canopyd's memory could be read")
             result.append(Array(bytes[..<count]))
         }
         return result

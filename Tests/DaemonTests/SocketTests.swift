@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("One canopyd claims a path, and gives it up", .timeLimit(.minutes(2)))
+@Suite("One canopyd claims a path, and gives it up", .timeLimit(.minutes(5)))
 struct SocketPathTests {
     @Test("The socket and its directory are the user's alone")
     func modes() throws {
@@ -146,7 +146,7 @@ struct SocketPathTests {
     }
 }
 
-@Suite("A connection serves one request after the other", .timeLimit(.minutes(2)))
+@Suite("A connection serves one request after the other", .timeLimit(.minutes(5)))
 struct ConnectionTests {
     private let get = "GET /v1/profiles HTTP/1.1\r\nHost: canopyd\r\n\r\n"
 

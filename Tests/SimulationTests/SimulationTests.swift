@@ -2,7 +2,7 @@ import Simulation
 import Testing
 
 /// The rotation among faults: each theme for itself, so that a failure says where to look.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SimulationTests {
     @Test(
         "Whatever happens, only the server or the user ends a session",
