@@ -119,10 +119,10 @@ enum Canopyd {
         }
     }
 
-    private static func place() throws -> Agent.Place {
+    private static func place() throws -> Place {
         let machine = try MachineID.forKeyring()
         do {
-            return Agent.Place(
+            return Place(
                 executable: try ExchangeExecutable.find(),
                 stateDirectory: StateDirectory(
                     path: try Environment.process.stateDirectory + "/" + machine,
@@ -147,7 +147,7 @@ enum Canopyd {
         let agent = Agent(try place(), settings: settings, loop: loop)
         let connections = Connections(loop, agent)
         agent.deliver = { [unowned connections] in connections.deliver($0, $1) }
-        agent.publish = { [unowned connections] in
+        agent.subscribers.publish = { [unowned connections] in
             connections.publish($0, $1, coalescingKey: $2)
         }
         agent.connections = { [unowned connections] in connections.count }
