@@ -62,6 +62,10 @@ enum Canopyd {
         try DescriptorLimit.raise()
         // Whoever reads our log may go away.
         signal(SIGPIPE, SIG_IGN)
+        // They mean nothing here, and would end us: a script that wakes up every daemon of the
+        // user's with one is not to take the tokens away. An exchange starts with the defaults.
+        signal(SIGUSR1, SIG_IGN)
+        signal(SIGUSR2, SIG_IGN)
         // sd-event takes these from a descriptor.
         var taken = sigset_t()
         sigemptyset(&taken)
@@ -115,10 +119,10 @@ enum Canopyd {
         }
     }
 
-    private static func place() throws -> Agent.Place {
+    private static func place() throws -> Place {
         let machine = try MachineID.forKeyring()
         do {
-            return Agent.Place(
+            return Place(
                 executable: try ExchangeExecutable.find(),
                 stateDirectory: StateDirectory(
                     path: try Environment.process.stateDirectory + "/" + machine,
@@ -143,7 +147,7 @@ enum Canopyd {
         let agent = Agent(try place(), settings: settings, loop: loop)
         let connections = Connections(loop, agent)
         agent.deliver = { [unowned connections] in connections.deliver($0, $1) }
-        agent.publish = { [unowned connections] in
+        agent.subscribers.publish = { [unowned connections] in
             connections.publish($0, $1, coalescingKey: $2)
         }
         agent.connections = { [unowned connections] in connections.count }
@@ -182,9 +186,11 @@ enum Canopyd {
             if isDue {
                 let now = Moment.now
                 connections.wake(at: now.boot)
+                listener.wake(at: now.boot)
                 if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
             }
-            let wakeUp = earlier(connections.wakeUp, agent.nextWakeUp)
+            let wakeUp = earlier(
+                earlier(connections.wakeUp, listener.wakeUp), agent.nextWakeUp)
             guard let began = stopping else { return (wakeUp, connections.hasWork) }
             // Answers that are on their way get a moment to arrive.
             let end = began + .seconds(Int64(Limits.stopSeconds))

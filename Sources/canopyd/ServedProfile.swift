@@ -5,6 +5,7 @@ internal import LinuxSystem
 final class ServedProfile {
     let name: ProfileName
     let slot: SuccessorSlot
+    let boot: BootID
     var machine: RotationMachine
 
     /// What is shown while there is no session to show.
@@ -45,29 +46,13 @@ final class ServedProfile {
         }
     }
 
-    /// A client that waits for the machine.
-    struct Waiter {
-        let client: ClientID
-        var kind: Kind
-        let deadline: BootTime
-
-        /// Whether an exchange has ended since the client came.
-        var sawAttempt = false
-
-        enum Kind {
-            case token(minimumValidity: TimeSpan?, asText: Bool)
-            /// A new generation is wanted in place of this one, or (nil) of the one that is going
-            /// to be read, if its number is `onlyIf` or that is nil.
-            case rotation(of: Generation?, onlyIf: Int64?)
-        }
-    }
-
     init(
         _ name: ProfileName, slot: SuccessorSlot, boot: BootID, mode: RotationMachine.Mode,
         account: KnownSignIns.Account?
     ) {
         self.name = name
         self.slot = slot
+        self.boot = boot
         self.account = account
         machine = RotationMachine(boot: boot, mode: mode)
     }
@@ -124,14 +109,14 @@ final class ServedProfile {
     }
 
     /// The present token as a reply.
-    func tokenReply(_ token: AccessToken, asText: Bool, boot: BootID, at now: Moment) -> Reply {
+    func tokenReply(_ token: AccessToken, asText: Bool, at now: Moment) -> Reply {
         if asText { return .tokenText(token) }
-        let ready = rendered ?? render(token, boot: boot, at: now)
+        let ready = rendered ?? render(token, at: now)
         rendered = ready
         return .token(ready, remaining: token.life.remaining(at: now, boot: boot))
     }
 
-    private func render(_ token: AccessToken, boot: BootID, at now: Moment) -> RenderedToken {
+    private func render(_ token: AccessToken, at now: Moment) -> RenderedToken {
         RenderedToken(
             TokenView(
                 profile: name, token: token, remaining: token.life.remaining(at: now, boot: boot),

@@ -114,6 +114,13 @@ package enum Refusals {
         }
     }
 
+    /// What a client is told whose deadline has come; nil for a profile that was not found yet.
+    package static func timeout(_ profile: ProfileName?) -> Problem {
+        Problem(
+            .timeout, "the answer did not come before the request's deadline; the work goes on",
+            profile: profile, fix: "canopyctl status")
+    }
+
     /// What a sign-out that could not reach the server says.
     package static func signOutFailed(_ failure: Failure, _ profile: ProfileName) -> Problem {
         let named = profile == .standard ? "" : " --profile \(profile)"

@@ -16,4 +16,29 @@ package struct KeyringStanding: Equatable, Sendable {
         self.state = state
         self.owner = owner
     }
+
+    /// What the end of an exchange says of the keyring; unchanged where it says nothing.
+    package func after(_ outcome: ExchangeOutcome) -> KeyringStanding {
+        let failure: Failure
+        switch outcome {
+        case .failed(let cause): failure = cause
+        case .session(let report):
+            guard let cause = report.storeFailure else { return KeyringStanding(.ok, owner: owner) }
+            failure = cause
+        case .tooEarly, .signInRequired, .signedOut, .rejected, .challenged, .document:
+            return self
+        }
+        return after(failure)
+    }
+
+    /// What a failure says of the keyring; unchanged where it says nothing.
+    package func after(_ failure: Failure) -> KeyringStanding {
+        switch failure.kind {
+        case .keyringLocked: KeyringStanding(.locked, owner: owner)
+        case .keyringUnavailable: KeyringStanding(.unavailable, owner: owner)
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
+            .notNative, .storageFailed, .successorUnstored, .lockBusy:
+            self
+        }
+    }
 }

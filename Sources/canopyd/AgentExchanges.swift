@@ -1,0 +1,244 @@
+internal import AgentCore
+internal import LinuxSystem
+
+/// The exchanges that the agent starts, and what follows from their ends.
+extension Agent {
+    /// Starts what is due for the profile, answers whoever can be, and tells what changed.
+    func settle(_ profile: ServedProfile, at now: Moment) {
+        wakeUpIsStale = true
+        profile.rendered = nil
+        if profile.process == nil, !profile.isStarting, !isStopping {
+            proceed(profile, at: now)
+        }
+        answerWaiters(of: profile, at: now)
+        subscribers.tell(profile, at: now)
+        chooseWatches(at: now)
+    }
+
+    private func proceed(_ profile: ServedProfile, at now: Moment) {
+        while let request = profile.requests.first {
+            switch readiness(of: request.kind, profile, at: now) {
+            case .ready(let job):
+                profile.requests.removeFirst()
+                profile.asker = request.client
+                return start(job, for: profile, at: now)
+            case .refused(let problem):
+                profile.requests.removeFirst()
+                deliver(request.client, Reply(problem))
+                continue
+            case .needsToken:
+                profile.machine.validityWanted(at: now)
+            }
+            break
+        }
+        switch profile.machine.step(at: now.boot) {
+        case .nothing: break
+        case .load: load(at: now)
+        case .rotate(let mayPresent):
+            // A machine that goes to sleep now wakes up after the server's grace.
+            guard !sleep.isPreparing else { return }
+            rotate(profile, mayPresent: mayPresent, at: now)
+        }
+    }
+
+    private enum Readiness {
+        case ready(Job)
+        case needsToken
+        case refused(Problem)
+    }
+
+    /// A question to the server needs an access token; the others need nothing.
+    private func readiness(
+        of kind: ServedProfile.Request.Kind, _ profile: ServedProfile, at now: Moment
+    ) -> Readiness {
+        switch kind {
+        case .signIn(let body):
+            var job = place.job(.signIn, profiles: [profile.name], settings)
+            let defaults = settings.profiles[profile.name]
+            job.secret = body
+            job.baseURL = defaults?.url?.text
+            job.publishableKey = defaults?.publishableKey
+            return .ready(job)
+        case .signOut(let isLocal):
+            var job = place.job(.signOut, profiles: [profile.name], settings)
+            job.isLocal = isLocal
+            return .ready(job)
+        case .identity, .sessions, .revokeSession:
+            switch profile.machine.verdict(minimumValidity: nil, at: now) {
+            case .wait:
+                return .needsToken
+            case .refused(let refusal):
+                return .refused(Refusals.problem(refusal, profile.name))
+            case .token(let token):
+                return .ready(question(kind, token, profile))
+            }
+        }
+    }
+
+    private func question(
+        _ kind: ServedProfile.Request.Kind, _ token: AccessToken, _ profile: ServedProfile
+    ) -> Job {
+        var job: Job
+        switch kind {
+        case .sessions:
+            job = place.job(.sessions, profiles: [profile.name], settings)
+        case .revokeSession(let id):
+            job = place.job(.revokeSession, profiles: [profile.name], settings)
+            job.sessionID = id
+        case .identity, .signIn, .signOut:
+            job = place.job(.identity, profiles: [profile.name], settings)
+        }
+        job.secret = token.value
+        job.baseURL = profile.machine.session?.baseURL
+        return job
+    }
+
+    /// Starts a rotation; with `mayPresent` false it only stores what the slot holds.
+    func rotate(_ profile: ServedProfile, mayPresent: Bool, at now: Moment) {
+        var job = place.job(.rotate, profiles: [profile.name], settings)
+        job.known = profile.machine.session?.position
+        job.mayPresent = mayPresent
+        start(job, for: profile, at: now)
+    }
+
+    /// Starts an exchange once the machine is held awake, if it can be.
+    private func start(_ job: Job, for profile: ServedProfile, at now: Moment) {
+        switch job.kind {
+        case .rotate, .signIn, .signOut:
+            profile.isStarting = true
+            sleep.hold { [weak self, weak profile] in
+                guard let self, let profile else { return }
+                profile.isStarting = false
+                if isStopping && !profile.slot.isFull { return sleep.release() }
+                // It was asked for while the machine began to go to sleep.
+                if sleep.isPreparing, job.kind == .rotate { return sleep.release() }
+                profile.holdsAwake = true
+                spawn(job, for: profile, at: .now)
+            }
+        case .load, .identity, .sessions, .revokeSession:
+            spawn(job, for: profile, at: now)
+        }
+    }
+
+    private func spawn(_ job: Job, for profile: ServedProfile, at now: Moment) {
+        profile.machine.exchangeBegan(job.kind, at: now.boot)
+        wakeUpIsStale = true
+        do throws(SystemError) {
+            profile.process = try ExchangeProcess(
+                job, executable: place.executable, slot: profile.slot, loop: loop
+            ) { [unowned self, unowned profile] news in
+                heard(news, of: profile)
+            }
+        } catch {
+            Journal.error("The exchange cannot be started", ("error", "\(error)"))
+            letSleep(profile)
+            profile.machine.exchangeDied("\(error)", at: now, draw: Agent.draw())
+            answerAsker(
+                of: profile, Refusals.problem(Failure(.notPresented, "\(error)"), profile.name))
+        }
+    }
+
+    private func letSleep(_ profile: ServedProfile) {
+        guard profile.holdsAwake else { return }
+        profile.holdsAwake = false
+        sleep.release()
+    }
+
+    private func heard(_ news: ExchangeProcess.News, of profile: ServedProfile) {
+        let now = Moment.now
+        switch news {
+        case .report(.progress(let progress)):
+            profile.machine.exchangeProgressed(progress, at: now)
+        case .report(.keyring(let standing)):
+            keyring = standing
+        case .report(.ended(_, let outcome)):
+            ended(outcome, of: profile, at: now)
+        case .ended(let words):
+            profile.process = nil
+            letSleep(profile)
+            if case .exchanging = profile.machine.phase {
+                died(words, profile, at: now)
+            }
+        }
+        if isGone(profile) {
+            forget(profile, at: now)
+        } else {
+            settle(profile, at: now)
+        }
+        onChange()
+    }
+
+    func died(_ words: String, _ profile: ServedProfile, at now: Moment) {
+        Journal.warning(
+            "An exchange ended without a report", ("profile", profile.name.text), ("end", words))
+        profile.machine.exchangeDied(words, at: now, draw: Agent.draw())
+        answerAsker(
+            of: profile, Refusals.problem(Failure(.noAnswer, words), profile.name))
+        if case .paused = profile.machine.phase { noteAttempt(profile) }
+    }
+
+    /// The machine learns first; then whoever asked for the exchange, and everybody else.
+    func ended(_ outcome: ExchangeOutcome, of profile: ServedProfile, at now: Moment) {
+        guard case .exchanging(let exchange) = profile.machine.phase else { return }
+        let before = profile.machine.session?.position
+        profile.machine.exchangeEnded(outcome, at: now, draw: Agent.draw())
+        tally.observe(exchange.job, took: now.boot - exchange.began)
+        keyring = keyring.after(outcome)
+        if exchange.job == .rotate || exchange.job == .load { noteAttempt(profile) }
+        if exchange.job == .rotate { tally.count(outcome, of: profile.name) }
+        if let session = profile.machine.session { profile.account = session.account }
+        ExchangeLog.write(outcome, of: exchange.job, for: profile.name, before: before)
+        answerAsker(of: profile, outcome, exchange.job, at: now)
+    }
+
+    private func noteAttempt(_ profile: ServedProfile) {
+        for index in profile.waiters.indices { profile.waiters[index].sawAttempt = true }
+    }
+
+    func answerWaiters(of profile: ServedProfile, at now: Moment) {
+        for (client, reply) in profile.takeAnswered(at: now) { deliver(client, reply) }
+    }
+
+    private func answerAsker(
+        of profile: ServedProfile, _ outcome: ExchangeOutcome, _ job: JobKind, at now: Moment
+    ) {
+        guard let client = profile.asker else { return }
+        profile.asker = nil
+        deliver(client, reply(to: outcome, job, profile, at: now))
+    }
+
+    private func answerAsker(of profile: ServedProfile, _ problem: Problem) {
+        guard let client = profile.asker else { return }
+        profile.asker = nil
+        deliver(client, Reply(problem))
+    }
+
+    private func reply(
+        to outcome: ExchangeOutcome, _ job: JobKind, _ profile: ServedProfile, at now: Moment
+    ) -> Reply {
+        switch outcome {
+        case .session, .tooEarly:
+            return .profile(profile.view(at: now))
+        case .failed(let failure):
+            return Reply(
+                job == .signOut
+                    ? Refusals.signOutFailed(failure, profile.name)
+                    : Refusals.problem(failure, profile.name))
+        case .signInRequired(let reason, _):
+            return Reply(Refusals.signInRequired(reason, profile.name))
+        case .signedOut:
+            return .done
+        case .rejected(let rejection):
+            return Reply(Refusals.problem(rejection, profile.name))
+        case .challenged:
+            return Reply(
+                Problem(
+                    .credentialsRejected,
+                    "the server asks for a second factor, which this version cannot answer",
+                    profile: profile.name))
+        case .document(let document):
+            return document.count == 0
+                ? .done : Reply(status: 200, body: .secret(document))
+        }
+    }
+}
