@@ -66,6 +66,7 @@ final class Agent {
         keyringWatch = KeyringWatch(on: loop)
         network = NetworkWatch(on: loop)
         sleep.onResume = { [unowned self] in surroundingsChanged(at: .now) }
+        sleep.onWakeUpChange = { [unowned self] in wakeUpIsStale = true }
         network.onChange = { [unowned self] in surroundingsChanged(at: .now) }
         keyringWatch.onChange = { [unowned self] in keyringChanged(at: .now) }
         keyringWatch.onLoss = { [unowned self] in keyringLost($0, at: .now) }
@@ -121,7 +122,7 @@ final class Agent {
                 else { continue }
                 earliest = min(time, earliest ?? time)
             }
-            for time in [loading?.deadline, keyringWatch.wakeUp] {
+            for time in [loading?.deadline, keyringWatch.wakeUp, sleep.wakeUp] {
                 if let time { earliest = min(time, earliest ?? time) }
             }
             cachedWakeUp = earliest
@@ -134,6 +135,7 @@ final class Agent {
         wakeUpIsStale = true
         loading?.expire(at: now.boot)
         keyringWatch.wake(at: now.boot)
+        sleep.wake(at: now.boot)
         for stranger in strangers where stranger.deadline <= now.boot {
             deliver(stranger.client, Reply(Refusals.timeout(nil)))
         }
