@@ -155,6 +155,12 @@ package enum Limits {
     /// Enforced by `Listener`.
     package static let acceptBurst = 64
 
+    /// Seconds until accepting is tried again after it failed, if no connection closes before: what
+    /// was lacking may be another process's to give back.
+    ///
+    /// Enforced by `Listener`.
+    package static let acceptRetrySeconds = 1
+
     /// Descriptors that connections leave to everything else: exchanges, locks, the bus.
     ///
     /// Enforced by `Listener`.

@@ -16,6 +16,31 @@ package struct SocketAddress: Equatable, Sendable {
         self.path = path
     }
 
+    /// The address that the socket `descriptor` is bound to; nil if it has none in the file system.
+    package init?(of descriptor: Int32) {
+        var address = sockaddr_un()
+        var size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getsockname(descriptor, $0, &size)
+            }
+        }
+        guard result == 0, address.sun_family == sa_family_t(AF_UNIX) else { return nil }
+        // An abstract address starts with a NUL, and has no path.
+        let path = withUnsafeBytes(of: &address.sun_path) { bytes in
+            String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        guard let path, path.hasPrefix("/") else { return nil }
+        self.path = path
+    }
+
+    /// The directory that the socket stands in; nil for a path that does not say.
+    package var directory: String? {
+        guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/"), slash > path.startIndex
+        else { return nil }
+        return String(path[..<slash])
+    }
+
     /// Gives the socket `descriptor` this address (bind(2)).
     package func bind(_ descriptor: Int32) throws(SystemError) {
         let result = withKernelForm { Glibc.bind(descriptor, $0, $1) }

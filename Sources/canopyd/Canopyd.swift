@@ -62,6 +62,10 @@ enum Canopyd {
         try DescriptorLimit.raise()
         // Whoever reads our log may go away.
         signal(SIGPIPE, SIG_IGN)
+        // They mean nothing here, and would end us: a script that wakes up every daemon of the
+        // user's with one is not to take the tokens away. An exchange starts with the defaults.
+        signal(SIGUSR1, SIG_IGN)
+        signal(SIGUSR2, SIG_IGN)
         // sd-event takes these from a descriptor.
         var taken = sigset_t()
         sigemptyset(&taken)
@@ -182,9 +186,11 @@ enum Canopyd {
             if isDue {
                 let now = Moment.now
                 connections.wake(at: now.boot)
+                listener.wake(at: now.boot)
                 if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
             }
-            let wakeUp = earlier(connections.wakeUp, agent.nextWakeUp)
+            let wakeUp = earlier(
+                earlier(connections.wakeUp, listener.wakeUp), agent.nextWakeUp)
             guard let began = stopping else { return (wakeUp, connections.hasWork) }
             // Answers that are on their way get a moment to arrive.
             let end = began + .seconds(Int64(Limits.stopSeconds))

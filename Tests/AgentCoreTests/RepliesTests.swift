@@ -26,6 +26,16 @@ struct RepliesTests {
         #expect(object["reason"] == nil)
     }
 
+    @Test("A 401 has a challenge, and nothing else has one")
+    func challenge() throws {
+        for code in Problem.Code.allCases {
+            let (head, _) = try parts(of: Reply(Problem(code, "why")), closes: false)
+            #expect(
+                head.contains("\r\nWWW-Authenticate: Canopy-Sign-In realm=\"canopyd\"\r\n")
+                    == (code.status == 401))
+        }
+    }
+
     @Test("A token is rendered once, and only its remaining seconds each time")
     func token() throws {
         let rendered = RenderedToken(view, in: .ordinary)

@@ -114,7 +114,7 @@ struct RouterTests {
             ("POST /v1/token", "GET, HEAD"), ("PUT /v1/profiles/work", "GET, HEAD"),
             ("GET /v1/profiles/work/login", "POST"), ("HEAD /v1/profiles/work/logout", "POST"),
             ("GET /v1/profiles/work/sessions/1", "DELETE"), ("BREW /v1/status", "GET, HEAD"),
-            ("OPTIONS /v1/status", "GET, HEAD"),
+            ("OPTIONS /v1/status", "GET, HEAD"), ("OPTIONS *", "GET, HEAD, POST, DELETE"),
         ])
     func methods(line: String, allow: String) throws {
         let misrouted = try #require(problem(line))

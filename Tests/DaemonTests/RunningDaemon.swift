@@ -14,9 +14,12 @@ final class RunningDaemon {
     private let log: Int32
 
     /// Starts it, and returns when it has said `READY=1`.
+    ///
+    /// `listeners` are handed over as the service manager does.
     init(
         in directory: TestDirectory? = nil, configuration: String? = nil, socketPath: String? = nil,
-        arguments: [String] = [], environment: [String: String] = [:]
+        arguments: [String] = [], environment: [String: String] = [:],
+        listeners: [(name: String, descriptor: Int32)] = []
     ) throws {
         let directory = try directory ?? TestDirectory()
         self.directory = directory
@@ -25,7 +28,8 @@ final class RunningDaemon {
         log = clinux_memfd_create("canopyd-log")
         let notices = try NoticeSocket(directory.path + "/notify")
         let variables = environment.merging(["NOTIFY_SOCKET": notices.path]) { $1 }
-        pid = try CanopydProgram.spawn(arguments, directory, variables, standardError: log)
+        pid = try CanopydProgram.spawn(
+            arguments, directory, variables, standardError: log, listeners: listeners)
         while !(try notices.next().split(separator: "\n").contains("READY=1")) {}
     }
 
@@ -264,9 +268,9 @@ enum CanopydProgram {
 
     static func spawn(
         _ arguments: [String], _ directory: TestDirectory, _ extra: [String: String],
-        standardError: Int32
+        standardError: Int32, listeners: [(name: String, descriptor: Int32)] = []
     ) throws -> pid_t {
-        let environment = [
+        var environment = [
             "HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
             "XDG_STATE_HOME": directory.path + "/state",
             "XDG_CONFIG_HOME": directory.path + "/conf",
@@ -278,8 +282,18 @@ enum CanopydProgram {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, standardError, 1)
         posix_spawn_file_actions_adddup2(&actions, standardError, 2)
-        let program = try path
-        var argv = ([program] + arguments).map { strdup($0) } + [nil]
+        var command = [try path] + arguments
+        if !listeners.isEmpty {
+            for (index, listener) in listeners.enumerated() {
+                posix_spawn_file_actions_adddup2(&actions, listener.descriptor, 3 + Int32(index))
+            }
+            environment["LISTEN_FDS"] = String(listeners.count)
+            environment["LISTEN_FDNAMES"] = listeners.map(\.name).joined(separator: ":")
+            // The process that they are for has to be named, and is not known before it is there.
+            command = ["/bin/sh", "-c", "LISTEN_PID=$$ exec \"$0\" \"$@\""] + command
+        }
+        let program = command[0]
+        var argv = command.map { strdup($0) } + [nil]
         var envp = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (argv + envp).forEach { free($0) } }
         var pid: pid_t = 0

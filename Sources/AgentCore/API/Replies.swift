@@ -121,6 +121,11 @@ extension Reply {
             bytes.append(allow)
             bytes.append("\r\n" as StaticString)
         }
+        if status == 401 {
+            // RFC 9110 15.5.2 asks for a challenge, and some clients fail without one. The scheme
+            // is nobody's, so that none answers with credentials that it has for something else.
+            bytes.append("WWW-Authenticate: Canopy-Sign-In realm=\"canopyd\"\r\n" as StaticString)
+        }
         if closes { bytes.append("Connection: close\r\n" as StaticString) }
         bytes.append("\r\n" as StaticString)
     }

@@ -24,6 +24,7 @@ package enum RequestFault: Error, Equatable, Sendable {
         case repeatedContentLength
         case transferEncoding
         case repeatedHost
+        case port
 
         /// A sentence for the client.
         package var detail: StaticString {
@@ -56,18 +57,9 @@ package enum RequestFault: Error, Equatable, Sendable {
                 "Transfer-Encoding is not supported; send the body with a Content-Length."
             case .repeatedHost:
                 "There is more than one Host."
+            case .port:
+                "The port of the host is above 65535."
             }
-        }
-    }
-
-    /// The HTTP status to answer with.
-    package var status: Int {
-        switch self {
-        case .malformed: 400
-        case .bodyTooLarge: 413
-        case .unsupportedExpectation: 417
-        case .headTooLarge, .tooManyFields: 431
-        case .unsupportedVersion: 505
         }
     }
 

@@ -233,7 +233,7 @@ private struct RequestHeadPass {
                 start += 1
             }
             guard start > authority else { throw .malformed(.target) }
-            noteHost(authority..<start)
+            try noteHost(authority..<start)
         }
         var query: Range<Int>?
         for index in start..<target.upperBound {
@@ -297,7 +297,7 @@ private struct RequestHeadPass {
         case 4 where equalsIgnoringCase(name, "host"):
             guard !hasHost else { throw .malformed(.repeatedHost) }
             hasHost = true
-            noteHost(value)
+            try noteHost(value)
         case 6 where equalsIgnoringCase(name, "accept"):
             accept.take(UnsafeRawBufferPointer(rebasing: bytes[value]))
         case 6 where equalsIgnoringCase(name, "origin"):
@@ -341,11 +341,19 @@ private struct RequestHeadPass {
         }
     }
 
-    /// Remembers a host that is none of ours; a port after it does not matter.
-    private mutating func noteHost(_ value: Range<Int>) {
+    /// Remembers a host that is none of ours; which port stands after it does not matter, as long
+    /// as it can be one.
+    private mutating func noteHost(_ value: Range<Int>) throws(RequestFault) {
         var end = value.upperBound
         while end > value.lowerBound, isDigit(bytes[end - 1]) { end -= 1 }
         let hasPort = end > value.lowerBound && bytes[end - 1] == UInt8(ascii: ":")
+        if hasPort {
+            var port = 0
+            for index in end..<value.upperBound {
+                port = port * 10 + Int(bytes[index] - UInt8(ascii: "0"))
+                guard port <= Int(UInt16.max) else { throw .malformed(.port) }
+            }
+        }
         let host = value.lowerBound..<(hasPort ? end - 1 : value.upperBound)
         if !host.isEmpty, !equalsIgnoringCase(host, "canopyd"),
             !equalsIgnoringCase(host, "localhost")

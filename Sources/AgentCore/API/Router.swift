@@ -44,6 +44,10 @@ package enum Router {
                 throw Misrouted(error)
             }
         }
+        // `OPTIONS *` asks about all resources at once.
+        if path.elementsEqual("*".utf8) {
+            for line in table where !allowed.contains(line.method) { allowed.append(line.method) }
+        }
         guard allowed.isEmpty else {
             let names = allowed.map(\.allowName).joined(separator: ", ")
             throw Misrouted(

@@ -34,6 +34,11 @@ final class Connection {
         let isHead: Bool
         let keepAlive: Bool
         let began: BootTime
+
+        /// The same, with nothing to come after it on the connection.
+        var asLast: Request {
+            Request(label: label, isHead: isHead, keepAlive: false, began: began)
+        }
     }
 
     /// What the socket did not take.
@@ -230,9 +235,10 @@ final class Connection {
         guard left > 0 else { return perform(request, outcome, secret?.secret()) }
         if head.expectsContinue {
             if case .failure(let misrouted) = outcome {
-                // The client was asked for nothing more, so what comes next is its choice.
+                // The client may send its body all the same, and where that ends and the next
+                // request starts could not be told.
                 endDeadline()
-                phase = .waiting(request)
+                phase = .waiting(request.asLast)
                 return answer(
                     Reply(misrouted.problem, allow: misrouted.allow), drains: true)
             }

@@ -3,16 +3,25 @@ internal import CLinux
 internal import Glibc
 internal import LinuxSystem
 
-/// The API's socket: claims its path, and lets clients in.
+/// The API's socket: keeps its path leading to it, and lets clients in.
 final class Listener {
-    private let descriptor: Int32
+    private var socket: ListeningSocket
 
-    /// The path that is ours to remove at the end; nil for a socket of the service manager.
-    private let claim: Claim?
+    /// Where clients look for us; nil for a socket of the service manager without a path.
+    private let address: SocketAddress?
+
+    /// What stood at the path of the service manager's socket at the start.
+    private let found: FileIdentity?
+    private var pathWatch: PathWatch?
+
+    /// Why the path could not be taken again; told once.
+    private var complaint: String?
     private let loop: EventLoop
     private let connections: Connections
     private var watch: DescriptorWatch?
-    private var isAwake = true
+
+    /// When accepting is tried again after it failed; nil while it works.
+    private(set) var wakeUp: BootTime?
     private let user = getuid()
 
     /// Held so that there is one to tell a client with that there are too many.
@@ -30,22 +39,31 @@ final class Listener {
     init(
         _ socket: ListeningSocket, limit: Int, _ loop: EventLoop, _ connections: Connections
     ) throws(SystemError) {
-        descriptor = socket.descriptor
-        claim = socket.claim
+        self.socket = socket
+        address = socket.address
+        found = address.flatMap { FileIdentity(at: $0.path) }
         self.limit = limit
         effectiveLimit = Listener.effective(limit)
         self.loop = loop
         self.connections = connections
         spare = Listener.openSpare()
-        watch = try loop.watch(descriptor, .readable) { [unowned self] _ in self.accept() }
-        connections.closed = { [unowned self] in self.resume() }
+        watch = try watching(socket)
+        connections.closed = { [unowned self] in if wakeUp != nil { resume() } }
+        watchPath()
+    }
+
+    private func watching(_ socket: ListeningSocket) throws(SystemError) -> DescriptorWatch {
+        try loop.watch(socket.descriptor, .readable) { [unowned self] _ in _ = accept() }
     }
 
     private static func openSpare() -> Int32 { clinux_open("/dev/null", O_RDONLY, 0) }
 
-    private func accept() {
+    // MARK: Clients
+
+    /// Lets in those who wait; returns whether more may wait.
+    private func accept() -> Bool {
         for _ in 0..<Limits.acceptBurst {
-            let client = clinux_accept(descriptor)
+            let client = clinux_accept(socket.descriptor)
             if client >= 0 {
                 admit(client)
                 continue
@@ -54,20 +72,22 @@ final class Listener {
             case EINTR, ECONNABORTED:
                 continue
             case EAGAIN:
-                return
+                return false
             case EMFILE where spare >= 0:
                 Glibc.close(spare)
                 spare = -1
-                let refused = clinux_accept(descriptor)
+                let refused = clinux_accept(socket.descriptor)
                 if refused >= 0 { refuse(refused) }
                 spare = Listener.openSpare()
             default:
                 let error = SystemError.last("accept4")
                 Journal.warning(
-                    "No more connections until one closes", ("error", error.description))
-                return pause()
+                    "No more connections for a moment", ("error", error.description))
+                pause()
+                return false
             }
         }
+        return true
     }
 
     private func admit(_ client: Int32) {
@@ -102,24 +122,89 @@ final class Listener {
         Glibc.close(client)
     }
 
+    /// Leaves clients in the kernel's queue, until a connection closes or a moment has passed: what
+    /// was lacking may come back without any of our doing.
     private func pause() {
-        isAwake = false
+        wakeUp = .now + .seconds(Int64(Limits.acceptRetrySeconds))
         watch?.wait(for: [])
     }
 
-    /// A descriptor was freed.
     private func resume() {
-        guard !isAwake, watch != nil else { return }
-        isAwake = true
+        wakeUp = nil
+        if spare < 0 { spare = Listener.openSpare() }
         watch?.wait(for: .readable)
+    }
+
+    /// Does what is due.
+    func wake(at now: BootTime) {
+        guard let wakeUp, wakeUp <= now else { return }
+        resume()
+    }
+
+    // MARK: The path
+
+    private func watchPath() {
+        guard let directory = address?.directory else { return }
+        do throws(SystemError) {
+            pathWatch = try PathWatch(directory: directory, loop) { [unowned self] in keepPath() }
+            keepPath()
+        } catch {
+            Journal.warning(
+                "Nobody will notice if the socket's path is lost", ("error", error.description))
+        }
+    }
+
+    /// Makes the socket again where its path does not lead to it any more.
+    private func keepPath() {
+        guard watch != nil, let address else { return }
+        // First followed and then looked at: what changes in between is told.
+        repeat { pathWatch?.follow() } while !leadsToUs(address) && takeAgain(address)
+    }
+
+    private func leadsToUs(_ address: SocketAddress) -> Bool {
+        if let claim = socket.claim { return claim.isIntact }
+        return found != nil && FileIdentity(at: address.path) == found
+    }
+
+    private func takeAgain(_ address: SocketAddress) -> Bool {
+        do {
+            try replace(by: ListeningSocket(at: address, after: socket.claim))
+            complaint = nil
+            Journal.warning("The socket's path was lost, and is made again", ("path", address.path))
+            return true
+        } catch {
+            let words = "\(error)"
+            if complaint != words {
+                Journal.error("The socket's path is lost", ("error", words))
+            }
+            complaint = words
+            return false
+        }
+    }
+
+    private func replace(by new: ListeningSocket) throws(SystemError) {
+        let newWatch: DescriptorWatch
+        do throws(SystemError) {
+            newWatch = try watching(new)
+        } catch {
+            new.close()
+            throw error
+        }
+        // Who came by the old path is let in still; nobody else can come that way.
+        while accept() {}
+        watch = newWatch
+        if wakeUp != nil { newWatch.wait(for: []) }
+        socket.close()
+        socket = new
     }
 
     /// Lets nobody in any more, and frees the path if it is ours.
     func stop() {
         guard watch != nil else { return }
         watch = nil
-        claim?.release()
-        Glibc.close(descriptor)
+        wakeUp = nil
+        pathWatch = nil
+        socket.close()
     }
 }
 

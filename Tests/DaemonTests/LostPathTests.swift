@@ -1,0 +1,146 @@
+import CLinux
+import Foundation
+import Glibc
+import Testing
+
+@Suite("A socket path that is lost is made again", .timeLimit(.minutes(5)))
+struct LostPathTests {
+    @Test("A socket that somebody removed is there again, and old connections go on")
+    func removed() throws {
+        let daemon = try RunningDaemon()
+        let old = try daemon.connect()
+        try old.expectService()
+        for _ in 0..<3 {
+            try #require(unlink(daemon.socketPath) == 0)
+            try expectReturn(of: daemon)
+        }
+        try old.expectService()
+        #expect(try daemon.directory.status(daemon.socketPath).st_mode & 0o7777 == 0o600)
+        #expect(daemon.words.contains("made again"))
+    }
+
+    @Test("A socket that was moved away is there again, and the moved one leads nowhere")
+    func moved() throws {
+        let daemon = try RunningDaemon()
+        let elsewhere = daemon.directory.path + "/elsewhere"
+        try #require(rename(daemon.socketPath, elsewhere) == 0)
+        try expectReturn(of: daemon)
+        let descriptor = try UnixSocket.make(SOCK_STREAM)
+        defer { close(descriptor) }
+        #expect(UnixSocket.call(Glibc.connect, descriptor, elsewhere) != 0)
+        #expect(errno == ECONNREFUSED)
+    }
+
+    @Test("A directory that was removed or moved is there again, with the user's rights alone")
+    func directory() throws {
+        let daemon = try RunningDaemon()
+        let directory = daemon.directory.path + "/canopyd"
+        try #require(rename(directory, directory + ".old") == 0)
+        try expectReturn(of: daemon)
+        try #require(unlink(directory + ".old/agent.sock") == 0)
+        // What rm does may fail halfway, since we are there again meanwhile.
+        for path in [daemon.socketPath, directory + "/agent.lock", directory] { remove(path) }
+        try expectReturn(of: daemon)
+        #expect(try daemon.directory.status(directory).st_mode & 0o7777 == 0o700)
+        #expect(try CanopydProgram.run(in: daemon.directory).words.contains("already running"))
+    }
+
+    @Test("A lock that was removed is taken again, so that no second canopyd gets in")
+    func lock() throws {
+        let daemon = try RunningDaemon()
+        let lock = daemon.directory.path + "/canopyd/agent.lock"
+        try #require(unlink(lock) == 0)
+        try eventually("the lock is there again") { access(lock, F_OK) == 0 }
+        // Without the lock a second one would take this socket for a dead one's.
+        #expect(try CanopydProgram.run(in: daemon.directory).words.contains("already running"))
+        try daemon.connect().expectService()
+    }
+
+    @Test("What somebody else put at the path stays, and the path is ours again when it goes")
+    func foreign() throws {
+        let daemon = try RunningDaemon()
+        let old = try daemon.connect()
+        let theirs = daemon.directory.path + "/theirs"
+        try Data("precious".utf8).write(to: URL(fileURLWithPath: theirs))
+        try #require(rename(theirs, daemon.socketPath) == 0)
+        try eventually("canopyd complains") { daemon.words.contains("is not a socket") }
+        try old.expectService()
+        #expect(try String(contentsOfFile: daemon.socketPath, encoding: .utf8) == "precious")
+        try #require(unlink(daemon.socketPath) == 0)
+        try expectReturn(of: daemon)
+    }
+
+    @Test("Clients that had connected by the path that was lost are served")
+    func backlog() throws {
+        let daemon = try RunningDaemon()
+        kill(daemon.pid, SIGSTOP)
+        let waiting = try (0..<200).map { _ in try daemon.connect() }
+        try #require(unlink(daemon.socketPath) == 0)
+        kill(daemon.pid, SIGCONT)
+        for client in waiting { try client.expectService() }
+        try expectReturn(of: daemon)
+    }
+
+    @Test("The socket that was made again is removed at the end")
+    func end() throws {
+        let daemon = try RunningDaemon()
+        try #require(unlink(daemon.socketPath) == 0)
+        try expectReturn(of: daemon)
+        #expect(try daemon.end(by: SIGTERM) == 0)
+        #expect(access(daemon.socketPath, F_OK) != 0)
+    }
+
+    @Test("A socket of the service manager is never removed, and served till the end")
+    func activated() throws {
+        let directory = try TestDirectory()
+        let listener = try managersListener(in: directory)
+        defer { close(listener) }
+        let before = try directory.status(directory.socketPath).st_ino
+        let daemon = try RunningDaemon(in: directory, listeners: [("agent", listener)])
+        try daemon.connect().expectService()
+        #expect(try daemon.end(by: SIGTERM) == 0)
+        #expect(try directory.status(directory.socketPath).st_ino == before)
+    }
+
+    @Test("The path of the service manager's socket is made again as well, at the start too")
+    func activatedAndLost() throws {
+        let directory = try TestDirectory()
+        let listener = try managersListener(in: directory)
+        defer { close(listener) }
+        let daemon = try RunningDaemon(in: directory, listeners: [("agent", listener)])
+        try #require(unlink(directory.socketPath) == 0)
+        try expectReturn(of: daemon)
+        #expect(try daemon.end(by: SIGTERM) == 0)
+        // What canopyd has made is canopyd's to remove; the manager's socket has no path now.
+        #expect(access(directory.socketPath, F_OK) != 0)
+        let next = try RunningDaemon(in: directory, listeners: [("agent", listener)])
+        try expectReturn(of: next)
+    }
+
+    private func managersListener(in directory: TestDirectory) throws -> Int32 {
+        try #require(mkdir(directory.path + "/canopyd", 0o700) == 0)
+        let listener = try UnixSocket.make(SOCK_STREAM)
+        try #require(UnixSocket.call(bind, listener, directory.socketPath) == 0)
+        try #require(listen(listener, 100) == 0)
+        return listener
+    }
+
+    private func expectReturn(
+        of daemon: RunningDaemon, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        try eventually("the socket is there again", sourceLocation: sourceLocation) {
+            let descriptor = try UnixSocket.make(SOCK_STREAM)
+            defer { close(descriptor) }
+            return UnixSocket.call(Glibc.connect, descriptor, daemon.socketPath) == 0
+        }
+        try daemon.connect().expectService(sourceLocation: sourceLocation)
+    }
+}
+
+extension RawClient {
+    /// It is answered.
+    func expectService(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        try send("GET /v1/profiles HTTP/1.1\r\n\r\n")
+        #expect(try answer().status == 200, sourceLocation: sourceLocation)
+    }
+}
