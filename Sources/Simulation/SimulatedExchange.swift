@@ -252,6 +252,11 @@ final class SimulatedExchange: ExchangeWorld {
         try settle()
     }
 
+    func canopydLives() throws(Killed) -> Bool {
+        try settle()
+        return process.agent != nil
+    }
+
     // MARK: Server
 
     func present(_ refreshToken: Secret, to baseURL: String) throws(Killed) -> Transmission {

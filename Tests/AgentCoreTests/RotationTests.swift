@@ -343,6 +343,22 @@ struct RotationTests {
         }
     }
 
+    @Test("With canopyd gone, nobody else has the slot, and the exchange goes on storing")
+    func orphan() throws {
+        let world = ScriptedWorld(Example.session(3))
+        world.interference = (
+            "present a",
+            {
+                $0.isCanopydAlive = false
+                $0.faults = [("write item 4", 100, Self.locked)]
+            }
+        )
+        let report = try #require(reported(try rotate(world)))
+        #expect(report.storeFailure == nil)
+        #expect(world.count("pause") == 100 && world.heldSession?.header.generation == 4)
+        #expect(world.isSlotEmpty && world.violations.isEmpty)
+    }
+
     @Test("Without a slot, the only process that has the successor goes on storing it")
     func noSlot() throws {
         let world = ScriptedWorld(Example.session(3))

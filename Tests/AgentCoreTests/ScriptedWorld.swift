@@ -22,6 +22,7 @@ final class ScriptedWorld: ExchangeWorld {
     // The script.
     var isLockFree = true
     var canFillSlot = true
+    var isCanopydAlive = true
     var keyringWritesAtOnce = true
     var drawn = 0.0
     /// Calls that start with the text fail so many times.
@@ -245,6 +246,8 @@ final class ScriptedWorld: ExchangeWorld {
         }
         try end()
     }
+
+    func canopydLives() throws(Killed) -> Bool { isCanopydAlive }
 }
 
 /// Canopy's rules in the small: single use, a grace for the predecessor of a token that nobody

@@ -51,6 +51,8 @@ package protocol ExchangeWorld: AnyObject {
 
     /// Tells canopyd how far the exchange is.
     func announce(_ progress: ExchangeProgress) throws(Interruption)
+    /// Whether canopyd is there to take over what the slot holds.
+    func canopydLives() throws(Interruption) -> Bool
 }
 
 /// What a step of reading found, or why it could not.

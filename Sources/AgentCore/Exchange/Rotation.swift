@@ -199,7 +199,7 @@ package struct Rotation<World: ExchangeWorld> {
     }
 
     private enum Patience {
-        /// The slot keeps what cannot be stored.
+        /// The slot keeps what cannot be stored, as long as canopyd lives.
         case brief
         /// This process is the only one that has it.
         case endless
@@ -227,11 +227,12 @@ package struct Rotation<World: ExchangeWorld> {
                 try world.emptySlot()
                 return nil
             }
-            if patience == .brief, world.now().boot - began >= RotationTiming.storePatience {
-                return failure
-            }
+            let isLate = world.now().boot - began >= RotationTiming.storePatience
+            // The slot of a canopyd that was killed is gone with the last exchange that has it.
+            if isLate, patience == .brief, try world.canopydLives() { return failure }
             try world.announce(.retrying(failure))
-            try world.pause(for: RotationTiming.storeRetry)
+            try world.pause(
+                for: isLate ? RotationTiming.lateStoreRetry : RotationTiming.storeRetry)
         }
     }
 
