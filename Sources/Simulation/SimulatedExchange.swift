@@ -57,6 +57,8 @@ final class SimulatedExchange: ExchangeWorld {
         return true
     }
 
+    var isSlotKept: Bool { process.agent != nil }
+
     func readSlot() throws(Killed) -> SlotContents {
         try step(taking: 10_000)
         switch home.slot {
@@ -250,11 +252,6 @@ final class SimulatedExchange: ExchangeWorld {
         if progress == .presenting { process.isPresenting = true }
         if let agent = process.agent { agent.heard(progress) }
         try settle()
-    }
-
-    func canopydLives() throws(Killed) -> Bool {
-        try settle()
-        return process.agent != nil
     }
 
     // MARK: Server

@@ -24,13 +24,6 @@ struct Channel: Sendable {
         return body.withBytes { Job(decoding: $0, in: memory) }
     }
 
-    /// Whether canopyd has its end open still: the kernel closes it when canopyd dies.
-    var isOpen: Bool {
-        var polled = pollfd(fd: descriptor, events: 0, revents: 0)
-        while poll(&polled, 1, 0) < 0 && errno == EINTR {}
-        return polled.revents & Int16(POLLHUP | POLLERR) == 0
-    }
-
     func send(_ report: Report) {
         report.encoded(in: memory).withBytes { bytes in
             var rest = bytes[...]
@@ -45,6 +38,12 @@ struct Channel: Sendable {
                 rest = rest.dropFirst(count)
             }
         }
+    }
+
+    /// Whether canopyd still holds the other end.
+    var isHeard: Bool {
+        var state = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&state, 1, 0) == 0
     }
 
     private func read(_ count: Int) -> Secret? {

@@ -42,7 +42,7 @@ enum Hopeless {
     static let end: @convention(c) () -> Void = {
         lastWords.withLock { words in
             if let words {
-                guard words.channel.isOpen || !words.holdsSuccessor else { return }
+                guard words.channel.isHeard || !words.holdsSuccessor else { return }
                 for report in words.reports { words.channel.send(report) }
             }
             _exit(EX_UNAVAILABLE)

@@ -108,6 +108,8 @@ final class RealWorld: ExchangeWorld {
         _ = withSlot { slot throws(SystemError) in try slot.empty() }
     }
 
+    var isSlotKept: Bool { job.isSlotKept || channel.isHeard }
+
     /// nil without a slot, or where the kernel refuses: then the successor lives in this process
     /// alone, which the caller treats as having no slot.
     private func withSlot<Value>(
@@ -279,10 +281,9 @@ final class RealWorld: ExchangeWorld {
 
     func announce(_ progress: ExchangeProgress) {
         if progress == .presenting {
+            Signals.ignoreUntilTheEnd()
             Hopeless.forget()
         }
         channel.send(.progress(progress))
     }
-
-    func canopydLives() -> Bool { channel.isOpen }
 }

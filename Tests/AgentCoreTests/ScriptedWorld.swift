@@ -22,7 +22,7 @@ final class ScriptedWorld: ExchangeWorld {
     // The script.
     var isLockFree = true
     var canFillSlot = true
-    var isCanopydAlive = true
+    var isSlotKept = true
     var keyringWritesAtOnce = true
     var drawn = 0.0
     /// Calls that start with the text fail so many times.
@@ -246,8 +246,6 @@ final class ScriptedWorld: ExchangeWorld {
         }
         try end()
     }
-
-    func canopydLives() throws(Killed) -> Bool { isCanopydAlive }
 }
 
 /// Canopy's rules in the small: single use, a grace for the predecessor of a token that nobody
@@ -258,9 +256,12 @@ struct ScriptedServer {
     /// Sign-ins in the order in which `signIn` hands them out.
     var next: [SignInID] = []
     private(set) var isFamilyEnded = false
+    /// Whether the server has ended the session, at somebody's wish.
+    var isSessionOver = false
     private(set) var signOuts = 0
 
     mutating func present(_ name: String) -> Transmission {
+        if isSessionOver { return Example.envelope(401, "over") }
         for (signIn, newest) in issued {
             if name == Example.refreshToken(newest, of: signIn) {
                 issued[signIn] = newest + 1
@@ -282,6 +283,7 @@ struct ScriptedServer {
 
     mutating func signOut() -> Transmission {
         signOuts += 1
+        if isSessionOver { return Example.envelope(401, "over") }
         return Example.answer(200, "{}")
     }
 

@@ -8,9 +8,13 @@ final class Stage {
     let server: SandboxServer
     private(set) var daemon: RunningDaemon
 
-    /// `lifetime` in seconds, of access tokens; `sandbox` are options of its.
-    init(lifetime: Int = 900, sandbox: [String] = []) throws {
-        desktop = try PrivateDesktop()
+    /// `lifetime` in seconds, of access tokens; `sandbox` are options of its; `desktop` is one that
+    /// has something that others have not.
+    init(
+        lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil
+    ) throws {
+        let desktop = try desktop ?? PrivateDesktop()
+        self.desktop = desktop
         server = try SandboxServer(lifetime: lifetime, sandbox)
         daemon = try RunningDaemon(
             in: desktop.directory, environment: desktop.environment)
