@@ -164,8 +164,8 @@ class World:
                 answer = connection.getresponse()
                 text = answer.read()
                 break
-            except ConnectionRefusedError:
-                # As it was told to.
+            except (ConnectionRefusedError, ConnectionResetError):
+                # As it was told to: what had not been accepted is reset.
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.05)
@@ -265,6 +265,9 @@ class World:
             self.plan(row, {"milliseconds": self.chance.randint(100, 1000)} if row == "refused connections"
                       else self.chance.choice(FAULTS[row]))
         if self.chance.random() < 0.9:
+            if self.chance.random() < 0.5:
+                # On loopback the answer is there at once, and nothing would be hit while it is awaited.
+                self.admin("POST", "/admin/faults", {"name": "slow", "delay_ms": self.chance.randint(5, 100)})
             for profile in self.chance.sample(self.profiles, 2):
                 self.demand(profile)
             end = time.monotonic() + 0.2
@@ -276,7 +279,9 @@ class World:
         if kind == "exchange":
             if not exchanges:
                 return 0
-            exchanges = [self.chance.choice(exchanges)]
+            # Those that only read after a start would be hit most, and have the least to lose.
+            rotating = [exchange for exchange in exchanges if self.where(exchange) != "loading"]
+            exchanges = [self.chance.choice(rotating if rotating and self.chance.random() < 0.8 else exchanges)]
         victims = list(exchanges) if kind in ("exchange", "all") else []
         if kind in ("canopyd", "all"):
             victims.append(self.daemon.pid)
