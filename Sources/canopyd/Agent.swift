@@ -20,10 +20,12 @@ final class Agent {
 
     var settings: Settings {
         didSet {
+            let now = Moment.now
             for profile in profiles.values {
-                profile.machine.mode = settings.mode(of: profile.name)
+                profile.machine.modeChanged(
+                    to: settings.mode(of: profile.name), at: now, draw: Agent.draw())
+                settle(profile, at: now)
             }
-            wakeUpIsStale = true
         }
     }
 
@@ -47,10 +49,17 @@ final class Agent {
     let sleep: SleepInhibitor
     private let keyringWatch: KeyringWatch
     private let network: NetworkWatch
+
+    /// The slots that an earlier canopyd left with the service manager and no profile has taken yet.
+    private var inherited: [ProfileName: SuccessorSlot]
     private var cachedWakeUp: BootTime?
 
-    init(_ place: Place, settings: Settings, loop: EventLoop) {
+    init(
+        _ place: Place, settings: Settings, loop: EventLoop,
+        inherited: [ProfileName: SuccessorSlot]
+    ) {
         self.place = place
+        self.inherited = inherited
         self.settings = settings
         self.loop = loop
         sleep = SleepInhibitor(on: loop)
@@ -72,6 +81,16 @@ final class Agent {
         } catch {
             Journal.error("The state directory cannot be read", ("error", "\(error)"))
         }
+        for (name, slot) in inherited {
+            if slot.isFull {
+                // Its state cannot be read, or is gone: the exchange says which.
+                _ = served(name, account: nil)
+            } else {
+                DescriptorStore.remove(name)
+            }
+        }
+        inherited = [:]
+        for profile in profiles.values { settle(profile, at: now) }
         load(at: now)
     }
 
@@ -173,7 +192,8 @@ final class Agent {
             guard case .paused(let pause) = profile.machine.phase else { continue }
             switch pause.failure.kind {
             case .keyringLocked: awaitsKeyring = true
-            case .successorUnstored: awaitsKeyring = pause.failure.cause == .keyringLocked
+            case .successorUnstored:
+                if pause.failure.cause == .keyringLocked { awaitsKeyring = true }
             case .notPresented, .noAnswer, .somebodyInBetween: awaitsNetwork = true
             case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy,
                 .keyringUnavailable:
@@ -215,7 +235,7 @@ final class Agent {
         if let profile = profiles[name] { return profile }
         do throws(SystemError) {
             let profile = ServedProfile(
-                name, slot: try SuccessorSlot(), boot: place.boot,
+                name, slot: try slot(of: name), boot: place.boot,
                 mode: settings.mode(of: name), account: account)
             if isNew { profile.machine.becomeUnknown() }
             profiles[name] = profile
@@ -225,6 +245,18 @@ final class Agent {
             Journal.error("The successor slot cannot be made", ("error", "\(error)"))
             return nil
         }
+    }
+
+    private func slot(of name: ProfileName) throws(SystemError) -> SuccessorSlot {
+        if let slot = inherited.removeValue(forKey: name) { return slot }
+        let slot = try SuccessorSlot()
+        slot.isKept = DescriptorStore.add(slot, of: name)
+        return slot
+    }
+
+    /// The profiles whose next token the keyring has not taken.
+    var unstored: [ProfileName] {
+        profiles.values.filter { $0.slot.isFull }.map(\.name).sorted()
     }
 
     /// Whether nothing is signed in under the name any more.
@@ -238,6 +270,7 @@ final class Agent {
         subscribers.tell(profile, at: now)
         profiles[profile.name] = nil
         tally.forget(profile.name)
+        if profile.slot.isKept { DescriptorStore.remove(profile.name) }
         wakeUpIsStale = true
     }
 

@@ -61,6 +61,7 @@ extension Agent {
             return .ready(job)
         case .signOut(let isLocal):
             var job = place.job(.signOut, profiles: [profile.name], settings)
+            job.isSlotKept = profile.slot.isKept
             job.isLocal = isLocal
             return .ready(job)
         case .identity, .sessions, .revokeSession:
@@ -96,6 +97,7 @@ extension Agent {
     /// Starts a rotation; with `mayPresent` false it only stores what the slot holds.
     func rotate(_ profile: ServedProfile, mayPresent: Bool, at now: Moment) {
         var job = place.job(.rotate, profiles: [profile.name], settings)
+        job.isSlotKept = profile.slot.isKept
         job.known = profile.machine.session?.position
         job.mayPresent = mayPresent
         start(job, for: profile, at: now)

@@ -54,7 +54,7 @@ final class ServedProfile {
         self.slot = slot
         self.boot = boot
         self.account = account
-        machine = RotationMachine(boot: boot, mode: mode)
+        machine = RotationMachine(boot: boot, mode: mode, holdsSuccessor: slot.isFull)
     }
 
     /// The earliest thing to be done for the profile; nil for nothing.

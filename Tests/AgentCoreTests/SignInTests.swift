@@ -206,8 +206,9 @@ struct SignInTests {
         let world = world()
         #expect(isSignedOut(try signOut(world)))
         #expect(
-            world.calls == ["lock", "read state", "read item", "read slot", "sign out a-3"]
-                + Self.forgotten)
+            world.calls == [
+                "lock", "read state", "read item", "read slot", "presenting", "sign out a-3",
+            ] + Self.forgotten)
         #expect(world.signIns?.death(of: Example.signIn)?.reason == .signedOut)
         #expect(world.signIns?.current == nil && world.heldSession == nil)
         world.restart()
@@ -233,8 +234,26 @@ struct SignInTests {
     @Test("A session that the server has ended already is forgotten")
     func endedAlready() throws {
         let world = world()
+        world.server.isSessionOver = true
+        #expect(isSignedOut(try signOut(world)))
+        #expect(world.count("sign out") == 1 && world.count("present a-3") == 1)
+    }
+
+    @Test("A 401 may be the access token's end alone: the session is ended with a new one")
+    func refusedAccessToken() throws {
+        let world = world()
         world.answers = [Example.envelope(401)]
         #expect(isSignedOut(try signOut(world)))
+        #expect(world.count("present a-3") == 1 && world.count("sign out a-4") == 1)
+        #expect(world.violations.isEmpty)
+
+        let strange = self.world()
+        strange.answers = [
+            Example.envelope(401), ScriptedServer.grant(4, of: Example.signIn),
+            Example.envelope(401, "never"),
+        ]
+        #expect(failed(try signOut(strange)) == Failure(.refused, "never"))
+        #expect(strange.heldSession != nil && strange.count("delete") == 0)
     }
 
     @Test("A restored copy is signed out without naming its old refresh token")
@@ -299,6 +318,23 @@ struct SignInTests {
         #expect(world.count("sign out a-4") == 1 && world.isSlotEmpty)
     }
 
+    @Test("A session that is in the slot alone is ended on the server, too")
+    func slotAlone() throws {
+        for isLocal in [true, false] {
+            let world = world()
+            world.slot = .session(Example.session(4))
+            world.item = .none
+            #expect(isSignedOut(try signOut(world, isLocal: isLocal)))
+            #expect(world.count("sign out a-4") == (isLocal ? 0 : 1) && world.isSlotEmpty)
+            #expect(world.signIns?.death(of: Example.signIn)?.reason == .signedOut)
+        }
+        let stranger = self.world()
+        stranger.item = .none
+        stranger.slot = .session(Example.session(0, of: Example.otherSignIn))
+        #expect(isSignedOut(try signOut(stranger)))
+        #expect(stranger.count("sign out") == 0)
+    }
+
     @Test("After a kill at any step of a sign-out, it is done by doing it again")
     func signOutKilled() throws {
         var step = 1
@@ -317,7 +353,7 @@ struct SignInTests {
             if isDone { break }
             step += 1
         }
-        #expect(step == 11)
+        #expect(step == 12)
     }
 
     // MARK: Load

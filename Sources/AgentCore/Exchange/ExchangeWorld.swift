@@ -22,6 +22,9 @@ package protocol ExchangeWorld: AnyObject {
     /// False if the slot cannot be written; the successor then lives in this process alone.
     func fillSlot(_ session: StoredSession) throws(Interruption) -> Bool
     func emptySlot() throws(Interruption)
+    /// Whether the slot outlives this process: the canopyd that started it lives, or the service
+    /// manager keeps the descriptor.
+    var isSlotKept: Bool { get }
 
     /// Reads the profile's item of an unlocked keyring, never raising a prompt. Of several the
     /// highest generation of a sign-in among `signIns` counts.

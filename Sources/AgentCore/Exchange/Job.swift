@@ -23,6 +23,9 @@ package struct Job: Sendable, Equatable {
     /// Rotations: whether the token may be presented.
     package var mayPresent = false
 
+    /// Whether the service manager keeps the successor slot when canopyd dies.
+    package var isSlotKept = false
+
     /// Sign-outs: whether the server is left alone.
     package var isLocal = false
 
@@ -70,6 +73,7 @@ package struct Job: Sendable, Equatable {
         static let baseURL: UInt8 = 13
         static let publishableKey: UInt8 = 14
         static let sessionID: UInt8 = 15
+        static let isSlotKept: UInt8 = 16
     }
 
     package func encoded(in memory: SecretMemory) -> Secret {
@@ -87,6 +91,7 @@ package struct Job: Sendable, Equatable {
         writer.field(Tag.knownGeneration, known?.number)
         writer.field(Tag.mayPresent, mayPresent ? 1 : 0)
         writer.field(Tag.isLocal, isLocal ? 1 : 0)
+        writer.field(Tag.isSlotKept, isSlotKept ? 1 : 0)
         writer.field(Tag.secret, secret)
         writer.field(Tag.baseURL, baseURL)
         writer.field(Tag.publishableKey, publishableKey)
@@ -121,6 +126,7 @@ package struct Job: Sendable, Equatable {
         }
         mayPresent = fields.number(Tag.mayPresent) == 1
         isLocal = fields.number(Tag.isLocal) == 1
+        isSlotKept = fields.number(Tag.isSlotKept) == 1
         secret = fields.secret(Tag.secret, in: memory)
         baseURL = fields.text(Tag.baseURL)
         publishableKey = fields.text(Tag.publishableKey)

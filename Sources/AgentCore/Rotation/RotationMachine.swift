@@ -91,7 +91,7 @@ package struct RotationMachine: Sendable {
     /// Whether the successor waits in the slot for the keyring.
     package private(set) var isUnstored = false
 
-    package var mode: Mode
+    package private(set) var mode: Mode
 
     private let boot: BootID
     /// Deaths of exchanges in a row, for quick repetitions within the server's grace.
@@ -99,9 +99,12 @@ package struct RotationMachine: Sendable {
     /// The end of the last exchange, so that nobody can make us spin.
     private var lastEnd: BootTime?
 
-    package init(boot: BootID, mode: Mode = .ahead) {
+    /// `holdsSuccessor` for a slot that an earlier canopyd left full: it is settled before anything
+    /// else is done.
+    package init(boot: BootID, mode: Mode = .ahead, holdsSuccessor: Bool = false) {
         self.boot = boot
         self.mode = mode
+        isUnstored = holdsSuccessor
     }
 
     // MARK: What follows from the state
@@ -109,15 +112,15 @@ package struct RotationMachine: Sendable {
     package func step(at now: BootTime) -> Step {
         switch phase {
         case .unread:
-            return .load
+            return isUnstored ? .rotate(mayPresent: false) : .load
         case .resting(let due):
             return due <= now ? .rotate(mayPresent: !isUnstored) : .nothing
         case .paused(let pause):
             guard pause.until <= now else { return .nothing }
+            if isUnstored { return .rotate(mayPresent: false) }
             // Without a session there is nothing to rotate: what failed was reading.
-            return session == nil
-                ? .load
-                : .rotate(mayPresent: !isUnstored && isRotationDue(after: pause, at: now))
+            guard session != nil else { return .load }
+            return .rotate(mayPresent: isRotationDue(after: pause, at: now))
         case .exchanging, .ended:
             return .nothing
         }
@@ -258,6 +261,16 @@ package struct RotationMachine: Sendable {
     package mutating func becomeUnknown() {
         guard phase == .unread else { preconditionFailure("\(#function) after it was read") }
         phase = .ended(.signedOut)
+    }
+
+    /// The configuration names another mode, which counts for the token in hand too.
+    package mutating func modeChanged(to mode: Mode, at now: Moment, draw: Double) {
+        guard mode != self.mode else { return }
+        self.mode = mode
+        if let access { rotationPoint = nextRotation(of: access.life, draw: draw) }
+        // One that died is repeated within the server's grace, whatever the mode.
+        guard case .resting = phase, deaths == 0 else { return }
+        phase = .resting(due: rotationPoint ?? idleRotation(at: now))
     }
 
     /// An exchange was started; there is none running.
