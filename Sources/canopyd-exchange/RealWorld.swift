@@ -19,7 +19,8 @@ final class RealWorld: ExchangeWorld {
     private let slot: MemoryFile?
     private let state: StateDirectory
     private let client: CanopyClient
-    private let keyring: Reading<SecretServiceStore.Connection>
+    /// The connection to the keyring; nil once it turned out to lead nowhere.
+    private var keyring: Reading<SecretServiceStore.Connection>?
     private let proof: SignInProof?
     private var store: SecretServiceStore?
     private var profileLock: FileLock?
@@ -89,7 +90,10 @@ final class RealWorld: ExchangeWorld {
     func readSlot() -> SlotContents {
         guard let contents = withSlot({ slot throws(SystemError) in try slot.read(in: memory) })
         else { return .empty }
-        if case .session = contents { Signals.ignoreUntilTheEnd() }
+        if case .session = contents {
+            Signals.ignoreUntilTheEnd()
+            Hopeless.holdSuccessor()
+        }
         return contents
     }
 
@@ -166,16 +170,41 @@ final class RealWorld: ExchangeWorld {
 
     func readItem(knowing signIns: KnownSignIns?) -> Reading<ItemContents> {
         switch opened() {
-        case .found(let store): store.read(knowing: signIns)
-        case .failed(let failure): .failed(failure)
+        case .found(let store):
+            let item = store.read(knowing: signIns)
+            if case .failed(let failure) = item { reconsiderConnection(after: failure) }
+            return item
+        case .failed(let failure):
+            return .failed(failure)
         }
     }
 
     func writeItem(_ session: StoredSession) -> Failure? {
         switch opened() {
-        case .found(let store): store.write(session)
-        case .failed(let failure): failure
+        case .found(let store):
+            let failure = write(session, into: store)
+            if let failure { reconsiderConnection(after: failure) }
+            return failure
+        case .failed(let failure):
+            return failure
         }
+    }
+
+    private func write(_ session: StoredSession, into store: SecretServiceStore) -> Failure? {
+        if !store.hasRead {
+            // A connection of its own: what it is to rewrite has to be found again.
+            let signIns = KnownSignIns(current: session.header.signIn)
+            if case .failed(let failure) = store.read(knowing: signIns) { return failure }
+        }
+        return store.write(session)
+    }
+
+    /// A keyring that was started anew, or is on another bus by now, is not reached by the connection
+    /// to the old one.
+    private func reconsiderConnection(after failure: Failure) {
+        guard failure.kind == .keyringUnavailable else { return }
+        store = nil
+        keyring = nil
     }
 
     func syncKeyring() -> Failure? {
@@ -195,16 +224,19 @@ final class RealWorld: ExchangeWorld {
     var keyringWritesAtOnce: Bool {
         switch keyring {
         case .found(let connection): connection.writesAtOnce
-        case .failed: true
+        case .failed, nil: true
         }
     }
 
     private func opened() -> Reading<SecretServiceStore> {
         if let store { return .found(store) }
-        switch keyring {
+        let connected = keyring ?? SecretServiceStore.connect()
+        switch connected {
         case .failed(let failure):
+            keyring = nil
             return .failed(failure)
         case .found(let connection):
+            keyring = connected
             let made = SecretServiceStore(
                 connection, profile: profile, machine: job.machine, memory: memory)
             store = made

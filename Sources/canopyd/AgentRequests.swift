@@ -18,7 +18,10 @@ extension Agent {
         case .profiles:
             return .profiles(views(at: now))
         case .profile(let name):
-            guard let profile = known(name) else { return Reply(Refusals.unknownProfile(name)) }
+            guard let profile = known(name) else {
+                return unknown(
+                    name, route, .seconds(Int64(Limits.requestTimeoutSeconds)), client, now)
+            }
             return .profile(profile.view(at: now))
         case .refresh(let name, let generation, let timeout):
             guard let profile = known(name) else {

@@ -137,7 +137,9 @@ struct StoredFormatTests {
     private func reports() -> [Report] {
         let failure = Failure(.throttled, "wait", wait: .seconds(5))
         var outcomes: [ExchangeOutcome] = [
-            .signedOut, .document(Example.secret("{}")), .challenged(
+            .signedOut,
+            .document(Example.secret("{}")),
+            .challenged(
                 SignInContinuation(
                     id: Example.signIn, baseURL: Example.url, publishableKey: "pk",
                     token: Example.secret("t"), factors: ["totp", ""],

@@ -244,13 +244,11 @@ package struct Rotation<World: ExchangeWorld> {
                 try world.emptySlot()
                 return nil
             }
-            if patience == .brief, world.isSlotKept,
-                world.now().boot - began >= RotationTiming.storePatience
-            {
-                return failure
-            }
+            let isLate = world.now().boot - began >= RotationTiming.storePatience
+            if isLate, patience == .brief, world.isSlotKept { return failure }
             try world.announce(.retrying(failure))
-            try world.pause(for: RotationTiming.storeRetry)
+            try world.pause(
+                for: isLate ? RotationTiming.lateStoreRetry : RotationTiming.storeRetry)
         }
     }
 
