@@ -22,6 +22,9 @@ final class SandboxServer {
         static func user(_ number: Int) -> Person {
             Person(email: "user\(number)@example.com", password: "password of user\(number)")
         }
+
+        /// Has to prove a second factor.
+        static let hedy = Person(email: "hedy@example.com", password: "frequency hopping")
     }
 
     /// `lifetime` in seconds, of access tokens.
@@ -70,6 +73,11 @@ final class SandboxServer {
     func heal() throws { _ = try ask("DELETE", "/admin/faults") }
 
     func release() throws { _ = try ask("POST", "/admin/release") }
+
+    /// Its clock jumps ahead.
+    func advance(seconds: Int) throws {
+        _ = try ask("POST", "/admin/advance", #"{"seconds":\#(seconds)}"#)
+    }
 
     func revokeSessions(of person: Person) throws {
         _ = try ask("POST", "/admin/revoke-identity", #"{"email":"\#(person.email)"}"#)
