@@ -57,6 +57,9 @@ let package = Package(
             name: "AgentCoreTests", dependencies: ["AgentCore"],
             resources: [.copy("JSONTestSuite")], swiftSettings: strict),
         .testTarget(
+            name: "LinuxSystemTests", dependencies: ["AgentCore", "LinuxSystem"],
+            swiftSettings: strict),
+        .testTarget(
             name: "SimulationTests",
             dependencies: ["Simulation", "AgentCore", "SandboxRules"], swiftSettings: strict),
         .testTarget(
