@@ -69,6 +69,9 @@ let package = Package(
             name: "CanopyctlTests", dependencies: ["AgentCore", "LinuxSystem", "CLinux"],
             swiftSettings: strict),
         .testTarget(
+            name: "ExchangeTests", dependencies: ["canopyd-exchange", "CCurl"],
+            swiftSettings: strict),
+        .testTarget(
             name: "DaemonTests", dependencies: ["AgentCore", "LinuxSystem", "CLinux"],
             swiftSettings: strict),
     ]

@@ -8,6 +8,7 @@
 
 typedef size_t (*ccurl_write_callback)(char *, size_t, size_t, void *);
 typedef int (*ccurl_progress_callback)(void *, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
+typedef int (*ccurl_before_request_callback)(void *, char *, char *, int, int);
 typedef int (*ccurl_socket_callback)(void *, curl_socket_t, curlsocktype);
 
 static inline CURLcode ccurl_set_string(CURL *c, CURLoption o, const char *v) {
@@ -18,6 +19,10 @@ static inline CURLcode ccurl_set_long(CURL *c, CURLoption o, long v) {
 }
 static inline CURLcode ccurl_set_pointer(CURL *c, CURLoption o, void *v) {
     return curl_easy_setopt(c, o, v);
+}
+static inline CURLcode ccurl_set_before_request(CURL *c, ccurl_before_request_callback f, void *v) {
+    CURLcode r = curl_easy_setopt(c, CURLOPT_PREREQFUNCTION, f);
+    return r ? r : curl_easy_setopt(c, CURLOPT_PREREQDATA, v);
 }
 static inline CURLcode ccurl_set_write(CURL *c, ccurl_write_callback f, void *v) {
     CURLcode r = curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, f);
@@ -38,11 +43,6 @@ static inline CURLcode ccurl_set_socket(CURL *c, ccurl_socket_callback f, void *
 }
 static inline long ccurl_get_long(CURL *c, CURLINFO info) {
     long v = 0;
-    curl_easy_getinfo(c, info, &v);
-    return v;
-}
-static inline curl_off_t ccurl_get_off(CURL *c, CURLINFO info) {
-    curl_off_t v = 0;
     curl_easy_getinfo(c, info, &v);
     return v;
 }

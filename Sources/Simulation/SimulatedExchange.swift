@@ -57,6 +57,8 @@ final class SimulatedExchange: ExchangeWorld {
         return true
     }
 
+    var isSlotKept: Bool { process.agent != nil }
+
     func readSlot() throws(Killed) -> SlotContents {
         try step(taking: 10_000)
         switch home.slot {

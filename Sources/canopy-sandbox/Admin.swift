@@ -1,14 +1,18 @@
 internal import AgentCore
+internal import LinuxSystem
 internal import SandboxRules
 
 /// What tests ask of the sandbox itself, under `/admin`. Not a part of Canopy.
 ///
 /// - `GET /admin/state`: counters, and per family its generation, its end, its presentations;
 ///   of tokens only the row's id and the first characters.
+/// - `GET /admin/counters`: the same without the presentations, which is cheap to ask for often.
 /// - `GET`, `POST`, `DELETE /admin/faults`: the queue; `POST` takes one fault or an array, and
 ///   `DELETE` ends chaos too.
 /// - `POST /admin/chaos` `{"seed":N,"permille":M}`: refreshes meet faults by chance.
 /// - `POST /admin/release`: lets every held answer go: `{"released":N}`.
+/// - `POST /admin/refuse` `{"milliseconds":M}`: connections are refused for so long, the sandbox's
+///   own requests too; those that are open go on.
 /// - `POST /admin/advance` `{"seconds":S}` or `{"milliseconds":M}`: the sandbox's clock jumps.
 /// - `POST /admin/revoke-key` `{"key":"pk_…"}`.
 /// - `POST /admin/revoke-identity` `{"email":"…"}`: ends all its sessions.
@@ -17,7 +21,8 @@ extension Canopy {
     /// Answers a request under `/admin`; `/admin/release` is the loop's, which passes how many.
     mutating func admin(_ request: HTTPRequest, held: Int, released: Int) -> Answer {
         switch (request.method, request.path) {
-        case ("GET", "/admin/state"): return state(held: held)
+        case ("GET", "/admin/state"): return state(held: held, withHistory: true)
+        case ("GET", "/admin/counters"): return state(held: held, withHistory: false)
         case ("GET", "/admin/faults"): return faultsAnswer()
         case ("DELETE", "/admin/faults"):
             faults.removeAll()
@@ -64,6 +69,11 @@ extension Canopy {
             else { return complaint(400, "seed: a whole number; permille: one of 0 to 1000") }
             faults.chaos = chaos
             return faultsAnswer()
+        case "/admin/refuse":
+            guard let milliseconds = body["milliseconds"]?.int, (1...60_000).contains(milliseconds)
+            else { return complaint(400, "milliseconds: a whole number of 1 to 60000") }
+            refusesUntil = .now + .milliseconds(milliseconds)
+            return object { $0.member("refusing", true) }
         case "/admin/advance":
             let span: TimeSpan
             if let seconds = body["seconds"]?.int, (0...3_153_600_000).contains(seconds) {
@@ -106,7 +116,7 @@ extension Canopy {
         }
     }
 
-    private func state(held: Int) -> Answer {
+    private func state(held: Int, withHistory: Bool) -> Answer {
         object { json in
             json.member("now", Timestamp.rfc3339(now))
             json.member("family_revocations", Int64(ledger.familyRevocations))
@@ -135,12 +145,14 @@ extension Canopy {
             faults.write(to: &json)
             json.key("families")
             json.beginArray()
-            for family in ledger.allFamilies { write(family, to: &json) }
+            for family in ledger.allFamilies { write(family, withHistory, to: &json) }
             json.endArray()
         }
     }
 
-    private func write(_ family: FamilyID, to json: inout JSONWriter<[UInt8]>) {
+    private func write(
+        _ family: FamilyID, _ withHistory: Bool, to json: inout JSONWriter<[UInt8]>
+    ) {
         let counters = ledger.counters(of: family)
         json.beginObject()
         json.member("number", Int64(family.number))
@@ -161,6 +173,11 @@ extension Canopy {
             "generations_arrived_backwards", Int64(counters.generationsArrivedBackwards))
         json.member("in_flight", Int64(counters.inFlight))
         json.member("maximum_in_flight", Int64(counters.maximumInFlight))
+        if withHistory { writeHistory(family, to: &json) }
+        json.endObject()
+    }
+
+    private func writeHistory(_ family: FamilyID, to json: inout JSONWriter<[UInt8]>) {
         json.key("arrived")
         json.beginArray()
         for token in ledger.arrivals(of: family) { json.string(TokenMint.row(token)) }
@@ -177,7 +194,6 @@ extension Canopy {
             json.endObject()
         }
         json.endArray()
-        json.endObject()
     }
 
     private func word(_ outcome: RefreshOutcome) -> String {

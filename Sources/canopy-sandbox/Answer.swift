@@ -69,6 +69,10 @@ enum Handling {
     case answer(Answer)
     /// The connection ends without a byte.
     case close
+    /// The connection is reset.
+    case reset
+    /// Nothing comes until the client gives up.
+    case silence
     /// The answer is ready and goes out later.
     case late(Answer, Lateness)
     /// The request takes effect later, and is answered then.

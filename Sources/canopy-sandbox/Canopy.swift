@@ -18,6 +18,8 @@ struct Canopy {
     let webKey: (text: String, id: KeyID)
     /// How far the sandbox's clock is ahead of the machine's.
     private(set) var advance = TimeSpan.zero
+    /// Until when connections are refused; nil while they are not.
+    var refusesUntil: BootTime?
     private var accessTokens: [AccessTokenDigest: AccessGrant] = [:]
     private var accessTokensToSweepAt = 4096
 

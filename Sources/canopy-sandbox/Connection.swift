@@ -62,6 +62,13 @@ final class Connection {
         isEnding = isEnding || thenEnd
     }
 
+    /// Makes its end a reset for the client.
+    func resetAtEnd() {
+        var now = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            descriptor.number, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+    }
+
     /// Sends what the kernel takes.
     ///
     /// False once the connection is over.

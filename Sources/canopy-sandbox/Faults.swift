@@ -14,6 +14,10 @@ struct Fault {
     enum Kind: String, CaseIterable {
         /// The request takes effect and the connection closes without an answer.
         case answerLost = "answer-lost"
+        /// The connection is reset.
+        case reset
+        /// Nothing ever comes, and the connection stays open.
+        case silence
         /// The connection closes and nothing happened.
         case requestLost = "request-lost"
         case status302 = "status-302"
@@ -46,8 +50,8 @@ struct Fault {
 
         var usually: When {
             switch self {
-            case .answerLost, .slow, .hold, .truncatedJSON, .truncatedBody, .empty200, .nonJSON,
-                .noRefreshToken, .noExpiresIn, .hugeBody:
+            case .answerLost, .reset, .silence, .slow, .hold, .truncatedJSON, .truncatedBody,
+                .empty200, .nonJSON, .noRefreshToken, .noExpiresIn, .hugeBody:
                 .after
             case .requestLost, .status302, .status401HTML, .status403HTML, .status408, .status429,
                 .status500, .status502, .status503, .status504, .html200, .echoBody:
@@ -62,8 +66,8 @@ struct Fault {
                 .noExpiresIn, .hugeBody:
                 true
             case .status302, .status401HTML, .status403HTML, .status408, .status429, .status500,
-                .status502, .status503, .status504, .slow, .hold, .empty200, .nonJSON, .html200,
-                .echoBody:
+                .status502, .status503, .status504, .reset, .silence, .slow, .hold, .empty200,
+                .nonJSON, .html200, .echoBody:
                 false
             }
         }

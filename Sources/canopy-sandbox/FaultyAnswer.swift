@@ -13,12 +13,20 @@ extension Canopy {
 
         switch (fault.kind, fault.when) {
         case (.requestLost, _): return .close
+        case (.reset, .before): return .reset
+        case (.silence, .before): return .silence
         case (.slow, .before): return .deferred(.milliseconds(fault.delay))
         case (.hold, .before): return .deferred(.release)
         case (_, .before): return .answer(spoiled(nil, by: fault, request))
         case (.answerLost, .after):
             _ = answer(request)
             return .close
+        case (.reset, .after):
+            _ = answer(request)
+            return .reset
+        case (.silence, .after):
+            _ = answer(request)
+            return .silence
         case (.slow, .after): return .late(answer(request), .milliseconds(fault.delay))
         case (.hold, .after): return .late(answer(request), .release)
         case (_, .after): return .answer(spoiled(answer(request), by: fault, request))
@@ -80,7 +88,7 @@ extension Canopy {
                 // White space after a value is JSON too: only the size is wrong.
                 answer.body += [UInt8](repeating: UInt8(ascii: " "), count: 2 << 20)
             }
-        case .answerLost, .requestLost, .slow, .hold:
+        case .answerLost, .requestLost, .reset, .silence, .slow, .hold:
             preconditionFailure("\(fault.kind.rawValue) spoils no answer")
         }
     }

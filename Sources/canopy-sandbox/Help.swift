@@ -23,8 +23,8 @@ extension Sandbox {
           -h, --help · --version
 
         A FAULT is NAME or NAME:SETTING,…
-          names                 answer-lost request-lost status-302 status-401-html
-                                status-403-html status-408 status-429 status-500 status-502
+          names                 answer-lost request-lost reset silence status-302
+                                status-401-html status-403-html status-408 status-429 status-500 status-502
                                 status-503 status-504 slow hold truncated-json truncated-body
                                 html-200 empty-200 non-json no-refresh-token no-expires-in
                                 echo-body huge-body
@@ -38,6 +38,7 @@ extension Sandbox {
 
         Requests of the sandbox's own, JSON in and out:
           GET /admin/state                               counters and families
+          GET /admin/counters                            the same, without what was presented
           GET, POST, DELETE /admin/faults                {"name":"status-503","when":"after",
                                                          "on":"refresh","count":1,
                                                          "identity":"ada@example.com",
@@ -45,6 +46,7 @@ extension Sandbox {
                                                          DELETE ends chaos too
           POST /admin/chaos {"seed":N,"permille":M}
           POST /admin/release                            lets held answers go
+          POST /admin/refuse {"milliseconds":M}          connections are refused meanwhile
           POST /admin/advance {"seconds":S}              moves the sandbox's clock
           POST /admin/revoke-key {"key":"pk_…"}
           POST /admin/revoke-identity {"email":"…"}      ends its sessions

@@ -6,7 +6,7 @@ internal import SandboxRules
 
 /// The loop: one thread, and nobody waits for anybody else's answer.
 struct Server: ~Copyable {
-    private let listener: Listener
+    private var listener: Listener
     private var canopy: Canopy
     private var connections: [Int: Connection] = [:]
     private var nextNumber = 0
@@ -45,8 +45,11 @@ struct Server: ~Copyable {
                     pollfd(fd: $0.descriptor.number, events: $0.interest, revents: 0)
                 }
             }
+            let listens = try listenOrRefuse()
             polled.append(
-                pollfd(fd: listener.descriptor.number, events: Int16(POLLIN), revents: 0))
+                pollfd(
+                    fd: listens ? listener.descriptor.number : -1, events: Int16(POLLIN),
+                    revents: 0))
             let ready = poll(&polled, nfds_t(polled.count), timeout)
             guard ready >= 0 || errno == EINTR else { throw .last("poll") }
 
@@ -64,9 +67,22 @@ struct Server: ~Copyable {
 
     /// Milliseconds to the earliest pending work, rounded up; -1 for ever.
     private var timeout: Int32 {
-        guard let due = pending.compactMap(\.due).min() else { return -1 }
+        let times = pending.compactMap(\.due) + (canopy.refusesUntil.map { [$0] } ?? [])
+        guard let due = times.min() else { return -1 }
         let wait = due - .now
         return Int32(clamping: max(0, (wait.nanoseconds + 999_999) / 1_000_000))
+    }
+
+    /// Follows the latest `POST /admin/refuse`; whether connections are taken.
+    private mutating func listenOrRefuse() throws(SystemError) -> Bool {
+        guard let end = canopy.refusesUntil else { return true }
+        if end <= .now {
+            canopy.refusesUntil = nil
+            try listener.listen()
+            return true
+        }
+        listener.refuse()
+        return false
     }
 
     private mutating func accept() {
@@ -127,6 +143,10 @@ struct Server: ~Copyable {
         switch canopy.handle(request) {
         case .answer(let answer): send(answer, to: connection)
         case .close: drop(connection)
+        case .reset:
+            connection.resetAtEnd()
+            drop(connection)
+        case .silence: break
         case .late(let answer, let lateness):
             wait(connection, lateness, .send(answer))
         case .deferred(let lateness):

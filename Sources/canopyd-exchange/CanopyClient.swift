@@ -44,6 +44,10 @@ final class CanopyClient {
         guard let handle = curl_easy_init() else { return .notSent("libcurl cannot start") }
         defer { curl_easy_cleanup(handle) }
         let transfer = Transfer(hasBody: request.body != nil, memory: memory)
+        let words = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+        words.update(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        defer { words.deallocate() }
+        _ = ccurl_set_pointer(handle, CURLOPT_ERRORBUFFER, words)
         var headers: UnsafeMutablePointer<curl_slist>?
         defer { curl_slist_free_all(headers) }
         for line in ["Accept: application/json", "Content-Type: application/json", "Expect:"] {
@@ -61,8 +65,7 @@ final class CanopyClient {
             configure(handle, request, headers, transfer)
             return curl_easy_perform(handle)
         }
-        let status = Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE))
-        return outcome(code, handle, status, transfer)
+        return outcome(code, handle, transfer, words: String(cString: words))
     }
 
     private func configure(
@@ -104,6 +107,9 @@ final class CanopyClient {
         // The bundle file takes 50 ms to parse; the hashed directory is read as needed.
         _ = ccurl_set_string(handle, CURLOPT_CAPATH, "/etc/ssl/certs")
         _ = ccurl_set_string(handle, CURLOPT_CAINFO, caFile)
+        // A proxy's headers are not the server's: its clock, and its wishes, say nothing here.
+        _ = ccurl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        _ = ccurl_set_before_request(handle, CanopyClient.onRequest, state)
         _ = ccurl_set_write(handle, CanopyClient.onBody, state)
         _ = ccurl_set_header(handle, CanopyClient.onHeader, state)
         _ = ccurl_set_progress(handle, CanopyClient.onProgress, state)
@@ -126,6 +132,8 @@ final class CanopyClient {
         var retryAfter: String?
         var date: String?
         let hasBody: Bool
+        /// Whether the connection was ready, and the request's first byte came next.
+        var began = false
         /// When the last byte of the request was sent.
         var sent: BootTime?
         var isTooLarge = false
@@ -139,12 +147,13 @@ final class CanopyClient {
     }
 
     private func outcome(
-        _ code: CURLcode, _ handle: UnsafeMutableRawPointer, _ status: Int, _ transfer: Transfer
+        _ code: CURLcode, _ handle: UnsafeMutableRawPointer, _ transfer: Transfer, words: String
     ) -> Transmission {
         if code == CURLE_OK {
             return .answered(
                 CanopyAnswer(
-                    status: status, retryAfter: transfer.retryAfter, date: transfer.date,
+                    status: Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE)),
+                    retryAfter: transfer.retryAfter, date: transfer.date,
                     body: transfer.body.secret()))
         }
         if transfer.isTooLarge {
@@ -154,10 +163,28 @@ final class CanopyClient {
             let seconds = CanopyClient.answerPatience.wholeSeconds
             return .lost("no whole answer within \(seconds) s after the request was sent")
         }
-        let detail = String(cString: curl_easy_strerror(code))
-        let wasReady = ccurl_get_off(handle, CURLINFO_PRETRANSFER_TIME_T) > 0
-        return TransferFailure.wasSent(code, connectionWasReady: wasReady)
-            ? .lost(detail) : .notSent(detail)
+        let cause = CanopyClient.printable(
+            words.isEmpty ? String(cString: curl_easy_strerror(code)) : words)
+        guard TransferFailure.mayHaveBeenSent(code, requestBegan: transfer.began) else {
+            let refusal = ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE)
+            guard refusal >= 300 else { return .notSent(cause) }
+            return .notSent("the proxy refused the connection with status \(refusal): \(cause)")
+        }
+        return .lost(cause)
+    }
+
+    /// Parts of libcurl's words may come from the network, and people read them in terminals.
+    private static func printable(_ text: String) -> String {
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))
+    }
+
+    private static let onRequest: ccurl_before_request_callback = { state, _, _, _, _ in
+        if let state {
+            Unmanaged<Transfer>.fromOpaque(state).takeUnretainedValue().began = true
+        }
+        return CURL_PREREQFUNC_OK
     }
 
     private static let onBody: ccurl_write_callback = { bytes, size, count, state in
@@ -204,15 +231,13 @@ final class CanopyClient {
         guard let state else { return 0 }
         let transfer = Unmanaged<Transfer>.fromOpaque(state).takeUnretainedValue()
         let now = BootTime.now
-        guard let began = transfer.sent else {
-            // libcurl counts the body only; a request without one is sent with its head.
-            if !transfer.hasBody || (toSend > 0 && sent >= toSend) { transfer.sent = now }
+        guard let asked = transfer.sent else {
+            // libcurl counts the body only: a request without one is sent with its head.
+            let isSent = transfer.hasBody ? toSend > 0 && sent >= toSend : true
+            if transfer.began, isSent { transfer.sent = now }
             return 0
         }
-        // Connecting has its own deadline, so counting from the first call is never too short by
-        // more than that.
-        let patience = answerPatience + connectPatience
-        guard now - began < (transfer.hasBody ? answerPatience : patience) else {
+        guard now - asked < answerPatience else {
             transfer.isTooLate = true
             return 1
         }
@@ -232,29 +257,5 @@ final class CanopyClient {
             setsockopt(socket, Int32(IPPROTO_TCP), Int32(option), &value, size)
         }
         return Int32(CURL_SOCKOPT_OK)
-    }
-}
-
-/// What libcurl's error codes say of whether the token may have been presented.
-enum TransferFailure {
-    /// Explicitly mapped: what fails before a connection is ready for the request was not sent.
-    ///
-    /// Whatever is not listed counts as sent, an unknown code too.
-    static func wasSent(_ code: CURLcode, connectionWasReady: Bool) -> Bool {
-        switch code {
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT,
-            CURLE_NOT_BUILT_IN, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST,
-            CURLE_COULDNT_CONNECT, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ENGINE_NOTFOUND,
-            CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
-            CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CACERT_BADFILE,
-            CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
-            CURLE_SSL_INVALIDCERTSTATUS, CURLE_INTERFACE_FAILED, CURLE_PROXY,
-            CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION, CURLE_SSL_CLIENTCERT:
-            false
-        case CURLE_OPERATION_TIMEDOUT, CURLE_OUT_OF_MEMORY:
-            connectionWasReady
-        default:
-            true
-        }
     }
 }

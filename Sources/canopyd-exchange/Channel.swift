@@ -40,6 +40,12 @@ struct Channel: Sendable {
         }
     }
 
+    /// Whether canopyd still holds the other end.
+    var isHeard: Bool {
+        var state = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&state, 1, 0) == 0
+    }
+
     private func read(_ count: Int) -> Secret? {
         var isWhole = true
         let secret = Secret(capacity: count, in: memory) { target in

@@ -19,15 +19,16 @@ final class RealWorld: ExchangeWorld {
     private let slot: MemoryFile?
     private let state: StateDirectory
     private let client: CanopyClient
-    private let keyring: Reading<SecretServiceStore.Connection>
-    private let credentials: Credentials?
+    /// The connection to the keyring; nil once it turned out to lead nowhere.
+    private var keyring: Reading<SecretServiceStore.Connection>?
+    private let proof: SignInProof?
     private var store: SecretServiceStore?
     private var profileLock: FileLock?
 
     /// The slot of a profile whose descriptor was not passed lives in this process alone.
     init(
         _ job: Job, profile: ProfileName, channel: Channel, slot: consuming MemoryFile?,
-        keyring: Reading<SecretServiceStore.Connection>, credentials: Credentials? = nil,
+        keyring: Reading<SecretServiceStore.Connection>, proof: SignInProof? = nil,
         memory: SecretMemory
     ) {
         self.job = job
@@ -35,7 +36,7 @@ final class RealWorld: ExchangeWorld {
         self.channel = channel
         self.slot = slot
         self.keyring = keyring
-        self.credentials = credentials
+        self.proof = proof
         self.memory = memory
         boot = job.boot
         state = StateDirectory(path: job.stateDirectory, runtimePath: job.runtimeDirectory)
@@ -89,7 +90,10 @@ final class RealWorld: ExchangeWorld {
     func readSlot() -> SlotContents {
         guard let contents = withSlot({ slot throws(SystemError) in try slot.read(in: memory) })
         else { return .empty }
-        if case .session = contents { Signals.ignoreUntilTheEnd() }
+        if case .session = contents {
+            Signals.ignoreUntilTheEnd()
+            Hopeless.holdSuccessor()
+        }
         return contents
     }
 
@@ -103,6 +107,8 @@ final class RealWorld: ExchangeWorld {
     func emptySlot() {
         _ = withSlot { slot throws(SystemError) in try slot.empty() }
     }
+
+    var isSlotKept: Bool { job.isSlotKept || channel.isHeard }
 
     /// nil without a slot, or where the kernel refuses: then the successor lives in this process
     /// alone, which the caller treats as having no slot.
@@ -164,16 +170,41 @@ final class RealWorld: ExchangeWorld {
 
     func readItem(knowing signIns: KnownSignIns?) -> Reading<ItemContents> {
         switch opened() {
-        case .found(let store): store.read(knowing: signIns)
-        case .failed(let failure): .failed(failure)
+        case .found(let store):
+            let item = store.read(knowing: signIns)
+            if case .failed(let failure) = item { reconsiderConnection(after: failure) }
+            return item
+        case .failed(let failure):
+            return .failed(failure)
         }
     }
 
     func writeItem(_ session: StoredSession) -> Failure? {
         switch opened() {
-        case .found(let store): store.write(session)
-        case .failed(let failure): failure
+        case .found(let store):
+            let failure = write(session, into: store)
+            if let failure { reconsiderConnection(after: failure) }
+            return failure
+        case .failed(let failure):
+            return failure
         }
+    }
+
+    private func write(_ session: StoredSession, into store: SecretServiceStore) -> Failure? {
+        if !store.hasRead {
+            // A connection of its own: what it is to rewrite has to be found again.
+            let signIns = KnownSignIns(current: session.header.signIn)
+            if case .failed(let failure) = store.read(knowing: signIns) { return failure }
+        }
+        return store.write(session)
+    }
+
+    /// A keyring that was started anew, or is on another bus by now, is not reached by the connection
+    /// to the old one.
+    private func reconsiderConnection(after failure: Failure) {
+        guard failure.kind == .keyringUnavailable else { return }
+        store = nil
+        keyring = nil
     }
 
     func syncKeyring() -> Failure? {
@@ -193,16 +224,19 @@ final class RealWorld: ExchangeWorld {
     var keyringWritesAtOnce: Bool {
         switch keyring {
         case .found(let connection): connection.writesAtOnce
-        case .failed: true
+        case .failed, nil: true
         }
     }
 
     private func opened() -> Reading<SecretServiceStore> {
         if let store { return .found(store) }
-        switch keyring {
+        let connected = keyring ?? SecretServiceStore.connect()
+        switch connected {
         case .failed(let failure):
+            keyring = nil
             return .failed(failure)
         case .found(let connection):
+            keyring = connected
             let made = SecretServiceStore(
                 connection, profile: profile, machine: job.machine, memory: memory)
             store = made
@@ -217,11 +251,17 @@ final class RealWorld: ExchangeWorld {
     }
 
     func signIn(at baseURL: String, publishableKey: String) -> Transmission {
-        guard let credentials else {
-            preconditionFailure("a sign-in without credentials")
-        }
-        return send(baseURL) {
-            .signIn(credentials, publishableKey: publishableKey, at: $0, memory: memory)
+        switch proof {
+        case .none:
+            preconditionFailure("a sign-in without a proof")
+        case .password(let credentials):
+            return send(baseURL) {
+                .signIn(credentials, publishableKey: publishableKey, at: $0, memory: memory)
+            }
+        case .secondFactor(let factor, let code, let challenge):
+            return send(baseURL) {
+                .prove(factor, code: code, challenge: challenge, at: $0, memory: memory)
+            }
         }
     }
 
@@ -247,6 +287,7 @@ final class RealWorld: ExchangeWorld {
 
     func announce(_ progress: ExchangeProgress) {
         if progress == .presenting {
+            Signals.ignoreUntilTheEnd()
             Hopeless.forget()
         }
         channel.send(.progress(progress))

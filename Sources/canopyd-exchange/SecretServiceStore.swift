@@ -24,6 +24,9 @@ final class SecretServiceStore {
     /// The item that was read last: the one to be rewritten, wherever the default alias points.
     private var item: OpaqueItem?
 
+    /// Whether it was looked for: what was not must not be stored beside it.
+    private(set) var hasRead = false
+
     /// One connection to the bus, shared by the profiles of a load.
     final class Connection {
         fileprivate let service: UnsafeMutablePointer<SecretService>
@@ -65,7 +68,10 @@ final class SecretServiceStore {
     static func connect() -> Reading<Connection> {
         clibsecret_forbid_prompts()
         return bounded { cancellable, error in
-            guard let service = secret_service_get_sync(SECRET_SERVICE_NONE, cancellable, &error)
+            // Not libsecret's own one, which it keeps even when its bus is gone.
+            guard
+                let service = secret_service_open_sync(
+                    secret_service_get_type(), nil, SECRET_SERVICE_NONE, cancellable, &error)
             else { return nil }
             return Connection(service, owner: ownerName(service, cancellable))
         }
@@ -114,6 +120,7 @@ final class SecretServiceStore {
 
     func read(knowing signIns: KnownSignIns?) -> Reading<ItemContents> {
         item = nil
+        hasRead = false
         let hasDefault: Bool
         switch SecretServiceStore.unlockDefault(connection) {
         case .found(let found): hasDefault = found
@@ -131,6 +138,7 @@ final class SecretServiceStore {
         case .failed(let failure):
             return .failed(failure)
         case .found(let session?):
+            hasRead = true
             return .found(.session(session))
         case .found(nil):
             break
@@ -143,6 +151,7 @@ final class SecretServiceStore {
         }
         switch search(nil) {
         case .found(let others):
+            hasRead = true
             return .found(others.count > matches.count ? .otherMachine : .none)
         case .failed(let failure):
             return .failed(failure)

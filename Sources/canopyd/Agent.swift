@@ -20,10 +20,12 @@ final class Agent {
 
     var settings: Settings {
         didSet {
+            let now = Moment.now
             for profile in profiles.values {
-                profile.machine.mode = settings.mode(of: profile.name)
+                profile.machine.modeChanged(
+                    to: settings.mode(of: profile.name), at: now, draw: Agent.draw())
+                settle(profile, at: now)
             }
-            wakeUpIsStale = true
         }
     }
 
@@ -47,16 +49,24 @@ final class Agent {
     let sleep: SleepInhibitor
     private let keyringWatch: KeyringWatch
     private let network: NetworkWatch
+
+    /// The slots that an earlier canopyd left with the service manager and no profile has taken yet.
+    private var inherited: [ProfileName: SuccessorSlot]
     private var cachedWakeUp: BootTime?
 
-    init(_ place: Place, settings: Settings, loop: EventLoop) {
+    init(
+        _ place: Place, settings: Settings, loop: EventLoop,
+        inherited: [ProfileName: SuccessorSlot]
+    ) {
         self.place = place
+        self.inherited = inherited
         self.settings = settings
         self.loop = loop
         sleep = SleepInhibitor(on: loop)
         keyringWatch = KeyringWatch(on: loop)
         network = NetworkWatch(on: loop)
         sleep.onResume = { [unowned self] in surroundingsChanged(at: .now) }
+        sleep.onWakeUpChange = { [unowned self] in wakeUpIsStale = true }
         network.onChange = { [unowned self] in surroundingsChanged(at: .now) }
         keyringWatch.onChange = { [unowned self] in keyringChanged(at: .now) }
         keyringWatch.onLoss = { [unowned self] in keyringLost($0, at: .now) }
@@ -71,6 +81,16 @@ final class Agent {
         } catch {
             Journal.error("The state directory cannot be read", ("error", "\(error)"))
         }
+        for (name, slot) in inherited {
+            if slot.isFull {
+                // Its state cannot be read, or is gone: the exchange says which.
+                _ = served(name, account: nil)
+            } else {
+                DescriptorStore.remove(name)
+            }
+        }
+        inherited = [:]
+        for profile in profiles.values { settle(profile, at: now) }
         load(at: now)
     }
 
@@ -102,7 +122,7 @@ final class Agent {
                 else { continue }
                 earliest = min(time, earliest ?? time)
             }
-            for time in [loading?.deadline, keyringWatch.wakeUp] {
+            for time in [loading?.deadline, keyringWatch.wakeUp, sleep.wakeUp] {
                 if let time { earliest = min(time, earliest ?? time) }
             }
             cachedWakeUp = earliest
@@ -115,6 +135,7 @@ final class Agent {
         wakeUpIsStale = true
         loading?.expire(at: now.boot)
         keyringWatch.wake(at: now.boot)
+        sleep.wake(at: now.boot)
         for stranger in strangers where stranger.deadline <= now.boot {
             deliver(stranger.client, Reply(Refusals.timeout(nil)))
         }
@@ -122,13 +143,18 @@ final class Agent {
         for profile in profiles.values {
             profile.process?.expire(at: now.boot)
             expire(profile, at: now)
-            settle(profile, at: now)
+            if isGone(profile), !profile.isStarting {
+                forget(profile, at: now)
+            } else {
+                settle(profile, at: now)
+            }
         }
         load(at: now)
     }
 
     private func expire(_ profile: ServedProfile, at now: Moment) {
         for (client, reply) in profile.takeLate(at: now) { deliver(client, reply) }
+        profile.forgetExpiredChallenges(at: now.boot)
         for request in profile.requests where request.deadline <= now.boot {
             deliver(request.client, Reply(Refusals.timeout(profile.name)))
         }
@@ -171,7 +197,8 @@ final class Agent {
             guard case .paused(let pause) = profile.machine.phase else { continue }
             switch pause.failure.kind {
             case .keyringLocked: awaitsKeyring = true
-            case .successorUnstored: awaitsKeyring = pause.failure.cause == .keyringLocked
+            case .successorUnstored:
+                if pause.failure.cause == .keyringLocked { awaitsKeyring = true }
             case .notPresented, .noAnswer, .somebodyInBetween: awaitsNetwork = true
             case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy,
                 .keyringUnavailable:
@@ -213,7 +240,7 @@ final class Agent {
         if let profile = profiles[name] { return profile }
         do throws(SystemError) {
             let profile = ServedProfile(
-                name, slot: try SuccessorSlot(), boot: place.boot,
+                name, slot: try slot(of: name), boot: place.boot,
                 mode: settings.mode(of: name), account: account)
             if isNew { profile.machine.becomeUnknown() }
             profiles[name] = profile
@@ -225,10 +252,22 @@ final class Agent {
         }
     }
 
+    private func slot(of name: ProfileName) throws(SystemError) -> SuccessorSlot {
+        if let slot = inherited.removeValue(forKey: name) { return slot }
+        let slot = try SuccessorSlot()
+        slot.isKept = DescriptorStore.add(slot, of: name)
+        return slot
+    }
+
+    /// The profiles whose next token the keyring has not taken.
+    var unstored: [ProfileName] {
+        profiles.values.filter { $0.slot.isFull }.map(\.name).sorted()
+    }
+
     /// Whether nothing is signed in under the name any more.
     func isGone(_ profile: ServedProfile) -> Bool {
         profile.machine.phase == .ended(.signedOut) && profile.requests.isEmpty
-            && profile.process == nil
+            && profile.process == nil && profile.challenges.isEmpty
     }
 
     func forget(_ profile: ServedProfile, at now: Moment) {
@@ -236,6 +275,7 @@ final class Agent {
         subscribers.tell(profile, at: now)
         profiles[profile.name] = nil
         tally.forget(profile.name)
+        if profile.slot.isKept { DescriptorStore.remove(profile.name) }
         wakeUpIsStale = true
     }
 

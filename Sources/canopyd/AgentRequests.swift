@@ -23,7 +23,10 @@ extension Agent {
         case .profiles:
             return .profiles(views(at: now))
         case .profile(let name):
-            guard let profile = known(name) else { return Reply(Refusals.unknownProfile(name)) }
+            guard let profile = known(name) else {
+                return unknown(
+                    name, route, .seconds(Int64(Limits.requestTimeoutSeconds)), client, now)
+            }
             return .profile(profile.view(at: now))
         case .refresh(let name, let generation, let timeout):
             guard let profile = known(name) else {
@@ -47,11 +50,13 @@ extension Agent {
             }
             return enqueue(.signIn(body), profile, client, now)
         case .multiFactor(let name):
-            return Reply(
-                Problem(
-                    .badRequest,
-                    "no challenge of this profile is open; sign in to get one", profile: name,
-                    fix: "canopyctl login"))
+            guard let body else {
+                return Reply(Problem(.badRequest, "the request has no body", profile: name))
+            }
+            guard let profile = profiles[name], !profile.challenges.isEmpty else {
+                return Reply(Refusals.noChallenge(name))
+            }
+            return enqueue(.secondFactor(body), profile, client, now)
         case .logOut(let name, let isLocal):
             return request(.signOut(isLocal: isLocal), name, route, client, now)
         case .identity(let name):

@@ -144,7 +144,9 @@ enum Canopyd {
         let socket = try listeningSocket(options, activation)
         let loop = try EventLoop()
         try loop.answerWatchdog()
-        let agent = Agent(try place(), settings: settings, loop: loop)
+        let agent = Agent(
+            try place(), settings: settings, loop: loop,
+            inherited: DescriptorStore.slots(among: activation.stored))
         let connections = Connections(loop, agent)
         agent.deliver = { [unowned connections] in connections.deliver($0, $1) }
         agent.subscribers.publish = { [unowned connections] in
@@ -198,6 +200,11 @@ enum Canopyd {
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
+        for profile in agent.unstored {
+            Journal.warning(
+                "Stopped with a next token that the keyring never took",
+                ("profile", profile.text))
+        }
         Journal.info("Stopped")
     }
 

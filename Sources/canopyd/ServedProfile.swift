@@ -25,6 +25,9 @@ final class ServedProfile {
     /// Who asked for the job that runs, if somebody did.
     var asker: ClientID?
     var requests: [Request] = []
+
+    /// Sign-ins that wait for a second factor, oldest first.
+    private(set) var challenges: [(challenge: SignInChallenge, until: BootTime)] = []
     var waiters: [Waiter] = []
 
     /// The last answer to a token request; nil once the machine has changed.
@@ -41,6 +44,7 @@ final class ServedProfile {
 
         enum Kind {
             case signIn(Secret)
+            case secondFactor(Secret)
             case signOut(isLocal: Bool)
             case identity
             case sessions
@@ -56,7 +60,7 @@ final class ServedProfile {
         self.slot = slot
         self.boot = boot
         self.account = account
-        machine = RotationMachine(boot: boot, mode: mode)
+        machine = RotationMachine(boot: boot, mode: mode, holdsSuccessor: slot.isFull)
     }
 
     /// The earliest thing to be done for the profile; nil for nothing.
@@ -78,8 +82,25 @@ final class ServedProfile {
             }
         }
         for waiter in waiters { consider(waiter.deadline) }
+        consider(challenges.map(\.until).min())
         for request in requests { consider(request.deadline) }
         return earliest
+    }
+
+    /// Keeps a challenge until it expires or is answered.
+    func keep(_ challenge: SignInChallenge, at now: Moment) {
+        challenges.removeAll { $0.challenge.id == challenge.id }
+        challenges.append((challenge, now.boot + max(.zero, challenge.expiresAt - now.wall)))
+        challenges.removeFirst(max(0, challenges.count - Limits.openChallenges))
+    }
+
+    func forgetExpiredChallenges(at now: BootTime) {
+        challenges.removeAll { $0.until <= now }
+    }
+
+    /// Somebody has signed in: whatever waited is over.
+    func forgetChallenges() {
+        challenges = []
     }
 
     func view(at now: Moment) -> ProfileView {

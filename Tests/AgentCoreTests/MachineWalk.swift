@@ -48,7 +48,8 @@ struct MachineWalk {
             machine.keyringLost(Failure(kind, "lost"), at: now)
         case 3: _ = machine.rotationForced(at: now)
         case 4: wallStep += Double.random(in: -1e5...1e5, using: &generator)
-        case 5: machine.mode = chance(50) ? .ahead : .onDemand
+        case 5:
+            machine.modeChanged(to: chance(50) ? .ahead : .onDemand, at: now, draw: draw())
         default: ask()
         }
         check()

@@ -58,7 +58,7 @@ struct RequestHeadTests {
         arguments: [
             Good("GET / HTTP/1.1"),
             Good("GET / HTTP/1.0") { $0.keepAlive = false },
-            Good("GET / HTTP/1.0", "Connection: Keep-Alive"),
+            Good("GET / HTTP/1.0", "Connection: Keep-Alive") { $0.keepAlive = false },
             Good("GET / HTTP/1.7"),
             Good("GET / HTTP/1.1", "Connection: close") { $0.keepAlive = false },
             Good("GET / HTTP/1.1", "Connection: keep-alive", "connection: TE ,\tCLOSE") {

@@ -553,4 +553,43 @@ struct RotationMachineTests {
         #expect(walk.faults == [], "seed \(seed)")
         #expect(walk.tokensGiven > 100 && walk.offersMade > 100 && walk.exchanges > 300)
     }
+
+    @Test("A changed mode counts for the token in hand")
+    func modeChanged() {
+        var machine = Self.resting()
+        machine.modeChanged(to: .onDemand, at: Example.moment(10), draw: 0.5)
+        #expect(machine.wakeUp == Example.moment().boot + RotationTiming.onDemandKeepAlive)
+        machine.modeChanged(to: .ahead, at: Example.moment(20), draw: 0)
+        #expect(machine.wakeUp == Example.moment(675).boot)
+        machine.modeChanged(to: .ahead, at: Example.moment(20), draw: 1)
+        #expect(machine.wakeUp == Example.moment(675).boot)
+
+        var dying = Self.resting()
+        dying.exchangeBegan(.rotate, at: Example.moment(720).boot)
+        dying.exchangeProgressed(.presenting, at: Example.moment(720))
+        dying.exchangeDied("killed", at: Example.moment(721), draw: 0)
+        let soon = dying.wakeUp
+        dying.modeChanged(to: .onDemand, at: Example.moment(721), draw: 0)
+        #expect(dying.wakeUp == soon)
+    }
+
+    @Test("A slot that an earlier daemon left full is settled first, and without presenting")
+    func inheritedSuccessor() {
+        var machine = RotationMachine(boot: Example.boot, holdsSuccessor: true)
+        #expect(step(machine, at: 0) == .rotate(mayPresent: false) && machine.wakeUp != nil)
+        machine.exchangeBegan(.rotate, at: Example.moment().boot)
+        machine.exchangeEnded(
+            .failed(Failure(.storageFailed, "disk full")), at: Example.moment(), draw: 0)
+        #expect(step(machine, at: 60) == .rotate(mayPresent: false))
+        machine.exchangeBegan(.rotate, at: Example.moment(60).boot)
+        machine.exchangeEnded(
+            .session(Example.report(4, storeFailure: Failure(.keyringLocked, "locked"))),
+            at: Example.moment(60), draw: 0)
+        #expect(Self.gives(machine, at: 61) == "token")
+        #expect(machine.state(at: Example.moment(61)) == .degraded)
+        machine.exchangeBegan(.rotate, at: Example.moment(62).boot)
+        machine.exchangeEnded(.session(Example.report(4)), at: Example.moment(62), draw: 0.5)
+        #expect(machine.state(at: Example.moment(63)) == .active && !machine.isUnstored)
+        #expect(step(machine, at: 720) == .rotate(mayPresent: true))
+    }
 }

@@ -429,4 +429,54 @@ struct RotationTests {
             }
         }
     }
+
+    @Test("While the keyring cannot be read, the access token beside the slot's successor serves")
+    func slotServes() throws {
+        for failure in [Self.locked, Failure(.keyringUnavailable, "no owner")] {
+            let world = ScriptedWorld(Example.session(3), marked: 3)
+            world.slot = .session(Example.session(4))
+            world.faults = [("read item", .max, failure)]
+            let report = try #require(reported(try rotate(world, mayPresent: false)))
+            #expect(report.header.generation == 4 && report.storeFailure == failure)
+            #expect(text(report.accessToken?.value) == "access-4" && !world.isSlotEmpty)
+            #expect(world.count("present") == 0)
+        }
+    }
+
+    @Test("What the slot holds serves only if it is newer than all that was presented, and alive")
+    func slotSilent() throws {
+        let older = ScriptedWorld(Example.session(3), marked: 4)
+        older.slot = .session(Example.session(4))
+        let newerCopy = ScriptedWorld(Example.session(3), marked: 3)
+        newerCopy.runtimeMarks = [Example.signIn: 4]
+        newerCopy.slot = .session(Example.session(4))
+        let unknown = ScriptedWorld(Example.session(3), marked: 3)
+        unknown.slot = .session(Example.session(4, of: Example.otherSignIn))
+        let stateless = ScriptedWorld(Example.session(3), marked: 3)
+        stateless.signIns = nil
+        stateless.slot = .session(Example.session(4))
+        let torn = ScriptedWorld(Example.session(3), marked: 3)
+        torn.slot = .torn
+        for world in [older, newerCopy, unknown, stateless, torn] {
+            world.faults = [("read item", .max, Self.locked)]
+            #expect(failed(try rotate(world, mayPresent: false)) == Self.locked)
+            #expect(!world.isSlotEmpty)
+        }
+        let full = ScriptedWorld(Example.session(3), marked: 3)
+        full.slot = .session(Example.session(4))
+        full.faults = [("read item", .max, Self.broken)]
+        #expect(failed(try rotate(full)) == Self.broken)
+    }
+
+    @Test("With nobody to keep the slot, the exchange does not end before its successor is stored")
+    func orphan() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.isSlotKept = false
+        world.faults = [("write item 4", 40, Self.locked)]
+        let report = try #require(reported(try rotate(world)))
+        #expect(report.storeFailure == nil && world.heldSession?.header.generation == 4)
+        let kept = ScriptedWorld(Example.session(3), marked: 2)
+        kept.faults = [("write item 4", 40, Self.locked)]
+        #expect(try #require(reported(try rotate(kept))).storeFailure == Self.locked)
+    }
 }

@@ -22,6 +22,7 @@ final class ScriptedWorld: ExchangeWorld {
     // The script.
     var isLockFree = true
     var canFillSlot = true
+    var isSlotKept = true
     var keyringWritesAtOnce = true
     var drawn = 0.0
     /// Calls that start with the text fail so many times.
@@ -255,9 +256,12 @@ struct ScriptedServer {
     /// Sign-ins in the order in which `signIn` hands them out.
     var next: [SignInID] = []
     private(set) var isFamilyEnded = false
+    /// Whether the server has ended the session, at somebody's wish.
+    var isSessionOver = false
     private(set) var signOuts = 0
 
     mutating func present(_ name: String) -> Transmission {
+        if isSessionOver { return Example.envelope(401, "over") }
         for (signIn, newest) in issued {
             if name == Example.refreshToken(newest, of: signIn) {
                 issued[signIn] = newest + 1
@@ -279,6 +283,7 @@ struct ScriptedServer {
 
     mutating func signOut() -> Transmission {
         signOuts += 1
+        if isSessionOver { return Example.envelope(401, "over") }
         return Example.answer(200, "{}")
     }
 

@@ -97,16 +97,28 @@ struct SignInTests {
         #expect(world.calls.last == "sign out {}")
     }
 
-    @Test("A challenge is handed on as it came")
+    @Test("A challenge is handed on with all that going on with it takes, and nothing is signed in")
     func challenge() throws {
         let world = world()
-        let body = #"{"mfa_challenge":{"id":"c"}}"#
-        world.answers = [Example.answer(200, body)]
+        let before = world.heldSession
+        world.answers = [
+            Example.answer(
+                200,
+                #"{"data":{"requires_mfa_challenge":true,"mfa_challenge":{"challenge_token":"t","#
+                    + #""available_factors":["totp","smell"],"expires_at":"2026-04-20T09:02:00Z"}}}"#
+            )
+        ]
         guard case .challenged(let challenge) = try signIn(world) else {
             Issue.record("not challenged")
             return
         }
-        #expect(text(challenge) == body)
+        #expect(challenge.factors == ["totp", "smell"])
+        #expect(challenge.expiresAt == Example.moment(120).wall)
+        let continuation = try #require(
+            SignInContinuation(challenge.continuation, in: .ordinary))
+        #expect(continuation.id == challenge.id && text(continuation.token) == "t")
+        #expect(continuation.challenge(in: .ordinary) == challenge)
+        #expect(world.heldSession == before && world.signIns?.pending == [])
     }
 
     @Test("What is not stored is not signed in, and is ended on the server")
@@ -206,8 +218,9 @@ struct SignInTests {
         let world = world()
         #expect(isSignedOut(try signOut(world)))
         #expect(
-            world.calls == ["lock", "read state", "read item", "read slot", "sign out a-3"]
-                + Self.forgotten)
+            world.calls == [
+                "lock", "read state", "read item", "read slot", "presenting", "sign out a-3",
+            ] + Self.forgotten)
         #expect(world.signIns?.death(of: Example.signIn)?.reason == .signedOut)
         #expect(world.signIns?.current == nil && world.heldSession == nil)
         world.restart()
@@ -233,8 +246,26 @@ struct SignInTests {
     @Test("A session that the server has ended already is forgotten")
     func endedAlready() throws {
         let world = world()
+        world.server.isSessionOver = true
+        #expect(isSignedOut(try signOut(world)))
+        #expect(world.count("sign out") == 1 && world.count("present a-3") == 1)
+    }
+
+    @Test("A 401 may be the access token's end alone: the session is ended with a new one")
+    func refusedAccessToken() throws {
+        let world = world()
         world.answers = [Example.envelope(401)]
         #expect(isSignedOut(try signOut(world)))
+        #expect(world.count("present a-3") == 1 && world.count("sign out a-4") == 1)
+        #expect(world.violations.isEmpty)
+
+        let strange = self.world()
+        strange.answers = [
+            Example.envelope(401), ScriptedServer.grant(4, of: Example.signIn),
+            Example.envelope(401, "never"),
+        ]
+        #expect(failed(try signOut(strange)) == Failure(.refused, "never"))
+        #expect(strange.heldSession != nil && strange.count("delete") == 0)
     }
 
     @Test("A restored copy is signed out without naming its old refresh token")
@@ -299,6 +330,23 @@ struct SignInTests {
         #expect(world.count("sign out a-4") == 1 && world.isSlotEmpty)
     }
 
+    @Test("A session that is in the slot alone is ended on the server, too")
+    func slotAlone() throws {
+        for isLocal in [true, false] {
+            let world = world()
+            world.slot = .session(Example.session(4))
+            world.item = .none
+            #expect(isSignedOut(try signOut(world, isLocal: isLocal)))
+            #expect(world.count("sign out a-4") == (isLocal ? 0 : 1) && world.isSlotEmpty)
+            #expect(world.signIns?.death(of: Example.signIn)?.reason == .signedOut)
+        }
+        let stranger = self.world()
+        stranger.item = .none
+        stranger.slot = .session(Example.session(0, of: Example.otherSignIn))
+        #expect(isSignedOut(try signOut(stranger)))
+        #expect(stranger.count("sign out") == 0)
+    }
+
     @Test("After a kill at any step of a sign-out, it is done by doing it again")
     func signOutKilled() throws {
         var step = 1
@@ -317,7 +365,7 @@ struct SignInTests {
             if isDone { break }
             step += 1
         }
-        #expect(step == 11)
+        #expect(step == 12)
     }
 
     // MARK: Load

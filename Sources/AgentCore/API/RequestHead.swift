@@ -142,7 +142,6 @@ private struct RequestHeadPass {
     private var hasHost = false
     private var isForeign = false
     private var wantsClose = false
-    private var wantsKeepAlive = false
     private var expectsContinue = false
     private var hasOrigin = false
     private var accept = AcceptedTypes()
@@ -162,7 +161,8 @@ private struct RequestHeadPass {
         guard length <= Limits.requestBodyBytes else { throw .bodyTooLarge(length) }
         return RequestHead(
             method: method, version: version, path: path, query: query, contentLength: length,
-            keepAlive: !wantsClose && (version == .http11 || wantsKeepAlive),
+            // A 1.0 client would have to be told that the connection is kept; none needs it.
+            keepAlive: !wantsClose && version == .http11,
             // To a 1.0 client an interim answer would be the answer.
             expectsContinue: expectsContinue && version == .http11 && length > 0,
             accept: accept.preference, fromBrowser: hasOrigin || isForeign)
@@ -336,7 +336,6 @@ private struct RequestHeadPass {
             guard index == value.upperBound || bytes[index] == UInt8(ascii: ",") else { continue }
             let option = trimmed(start..<index)
             if equalsIgnoringCase(option, "close") { wantsClose = true }
-            if equalsIgnoringCase(option, "keep-alive") { wantsKeepAlive = true }
             start = index + 1
         }
     }

@@ -22,6 +22,9 @@ package protocol ExchangeWorld: AnyObject {
     /// False if the slot cannot be written; the successor then lives in this process alone.
     func fillSlot(_ session: StoredSession) throws(Interruption) -> Bool
     func emptySlot() throws(Interruption)
+    /// Whether the slot outlives this process: the canopyd that started it lives, or the service
+    /// manager keeps the descriptor.
+    var isSlotKept: Bool { get }
 
     /// Reads the profile's item of an unlocked keyring, never raising a prompt. Of several the
     /// highest generation of a sign-in among `signIns` counts.
@@ -42,7 +45,7 @@ package protocol ExchangeWorld: AnyObject {
 
     /// Presents a refresh token: one request on a new connection, no retry, bounded in time.
     func present(_ refreshToken: Secret, to baseURL: String) throws(Interruption) -> Transmission
-    /// Signs in: one request, never repeated by itself.
+    /// Sends the password, or a second factor's code: one request, never repeated by itself.
     func signIn(at baseURL: String, publishableKey: String) throws(Interruption) -> Transmission
     /// Ends a session; `naming` the refresh token in the body, or with an empty one.
     func signOut(
@@ -123,8 +126,8 @@ package enum ExchangeOutcome: Sendable {
     case signedOut
     /// The server refused a sign-in, in its words.
     case rejected(Rejection)
-    /// The server asks for a second factor: the challenge's body, unread.
-    case challenged(Secret)
+    /// The server asks for a second factor.
+    case challenged(SignInChallenge)
     /// What the server was asked for, rendered as JSON.
     case document(Secret)
 }

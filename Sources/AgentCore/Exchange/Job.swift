@@ -23,10 +23,13 @@ package struct Job: Sendable, Equatable {
     /// Rotations: whether the token may be presented.
     package var mayPresent = false
 
+    /// Whether the service manager keeps the successor slot when canopyd dies.
+    package var isSlotKept = false
+
     /// Sign-outs: whether the server is left alone.
     package var isLocal = false
 
-    /// Sign-ins: the request's body as it came, unread.
+    /// Sign-ins and second factors: the request's body as it came, unread.
     ///
     /// Queries: the access token.
     package var secret: Secret?
@@ -41,6 +44,9 @@ package struct Job: Sendable, Equatable {
 
     /// Revoking: the session's id.
     package var sessionID: String?
+
+    /// Second factors: the sign-ins of the profile that wait for one.
+    package var continuations: [Secret] = []
 
     package init(
         _ kind: JobKind, profiles: [ProfileName], machine: String, boot: BootID,
@@ -70,6 +76,8 @@ package struct Job: Sendable, Equatable {
         static let baseURL: UInt8 = 13
         static let publishableKey: UInt8 = 14
         static let sessionID: UInt8 = 15
+        static let isSlotKept: UInt8 = 16
+        static let continuation: UInt8 = 17
     }
 
     package func encoded(in memory: SecretMemory) -> Secret {
@@ -87,10 +95,12 @@ package struct Job: Sendable, Equatable {
         writer.field(Tag.knownGeneration, known?.number)
         writer.field(Tag.mayPresent, mayPresent ? 1 : 0)
         writer.field(Tag.isLocal, isLocal ? 1 : 0)
+        writer.field(Tag.isSlotKept, isSlotKept ? 1 : 0)
         writer.field(Tag.secret, secret)
         writer.field(Tag.baseURL, baseURL)
         writer.field(Tag.publishableKey, publishableKey)
         writer.field(Tag.sessionID, sessionID)
+        for continuation in continuations { writer.field(Tag.continuation, continuation) }
         return writer.finish(in: memory)
     }
 
@@ -121,9 +131,11 @@ package struct Job: Sendable, Equatable {
         }
         mayPresent = fields.number(Tag.mayPresent) == 1
         isLocal = fields.number(Tag.isLocal) == 1
+        isSlotKept = fields.number(Tag.isSlotKept) == 1
         secret = fields.secret(Tag.secret, in: memory)
         baseURL = fields.text(Tag.baseURL)
         publishableKey = fields.text(Tag.publishableKey)
         sessionID = fields.text(Tag.sessionID)
+        continuations = fields.all(Tag.continuation).map { Secret(copying: $0, in: memory) }
     }
 }

@@ -81,6 +81,14 @@ package enum PresentationGuard {
         return wait > .zero ? .wait(wait) : .present(ambiguous: ambiguous)
     }
 
+    /// Whether the slot's successor is newer than everything that was presented, of a sign-in that
+    /// is alive: then its access token may serve before the keyring can be read.
+    package static func isAhead(_ slot: SessionHeader, of state: StateContents) -> Bool {
+        guard let signIns = state.signIns, signIns.knowsAlive(slot.signIn) else { return false }
+        let marks = [signIns.mark(of: slot.signIn), state.runtimeMarks[slot.signIn]]
+        return marks.compactMap(\.self).allSatisfy { $0 < slot.generation }
+    }
+
     private static func decideSlot(_ evidence: Evidence) -> Decision? {
         let slot: SessionHeader
         switch evidence.slot {

@@ -34,7 +34,7 @@ package struct Rotation<World: ExchangeWorld> {
             let item: ItemContents
             switch try world.readItem(knowing: state.signIns) {
             case .found(let contents): item = contents
-            case .failed(let failure): return .failed(failure)
+            case .failed(let failure): return try unread(failure, state)
             }
             let slot = try world.readSlot()
             let decision = PresentationGuard.decide(
@@ -76,6 +76,23 @@ package struct Rotation<World: ExchangeWorld> {
                 (.wait, _, _), (.present, _, _):
                 preconditionFailure("the guard decided about a session that was not read")
             }
+        }
+    }
+
+    /// The keyring cannot be read: what waits for it in the slot goes on waiting, and its access token
+    /// serves, after a restart of canopyd too.
+    private func unread(
+        _ failure: Failure, _ state: StateContents
+    ) throws(World.Interruption) -> ExchangeOutcome {
+        switch failure.kind {
+        case .keyringLocked, .keyringUnavailable:
+            guard case .session(let successor) = try world.readSlot(),
+                PresentationGuard.isAhead(successor.header, of: state)
+            else { return .failed(failure) }
+            return .session(SessionReport(successor, isAmbiguous: false, storeFailure: failure))
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
+            .notNative, .storageFailed, .successorUnstored, .lockBusy:
+            return .failed(failure)
         }
     }
 
@@ -199,7 +216,7 @@ package struct Rotation<World: ExchangeWorld> {
     }
 
     private enum Patience {
-        /// The slot keeps what cannot be stored.
+        /// The slot keeps what cannot be stored, as long as somebody keeps the slot.
         case brief
         /// This process is the only one that has it.
         case endless
@@ -227,11 +244,11 @@ package struct Rotation<World: ExchangeWorld> {
                 try world.emptySlot()
                 return nil
             }
-            if patience == .brief, world.now().boot - began >= RotationTiming.storePatience {
-                return failure
-            }
+            let isLate = world.now().boot - began >= RotationTiming.storePatience
+            if isLate, patience == .brief, world.isSlotKept { return failure }
             try world.announce(.retrying(failure))
-            try world.pause(for: RotationTiming.storeRetry)
+            try world.pause(
+                for: isLate ? RotationTiming.lateStoreRetry : RotationTiming.storeRetry)
         }
     }
 

@@ -25,13 +25,13 @@ package struct SignOut<World: ExchangeWorld> {
         case .failed(let failure): return .failed(failure)
         }
         var over = state.signIns?.current.map { Generation(signIn: $0, number: 0) }
-        switch try world.readItem(knowing: state.signIns) {
+        switch try newest(state) {
         case .failed(let failure):
             // Forgetting needs no keyring: what it still holds is dead by record.
             guard isLocal, over != nil else { return .failed(failure) }
-        case .found(.none), .found(.otherMachine):
+        case .found(.none):
             break
-        case .found(.session(let session)):
+        case .found(.some(let session)):
             over = session.header.position
             if !isLocal, let failure = try endOnServer(session, state) {
                 return .failed(failure)
@@ -45,46 +45,91 @@ package struct SignOut<World: ExchangeWorld> {
         return .signedOut
     }
 
-    private func endOnServer(
-        _ stored: StoredSession, _ state: StateContents
-    ) throws(World.Interruption) -> Failure? {
-        let signIns = state.signIns
-        var session = stored
-        if case .session(let successor) = try world.readSlot(),
-            successor.header.signIn == stored.header.signIn,
-            successor.header.generation > stored.header.generation
-        {
-            session = successor
+    /// The newest that there is of the session: in the keyring, or not stored yet.
+    private func newest(
+        _ state: StateContents
+    ) throws(World.Interruption) -> Reading<StoredSession?> {
+        let item: ItemContents
+        switch try world.readItem(knowing: state.signIns) {
+        case .failed(let failure): return .failed(failure)
+        case .found(let contents): item = contents
         }
-        guard signIns?.knowsAlive(session.header.signIn) == true else { return nil }
+        let slot = try world.readSlot()
+        switch (item, slot) {
+        case (.session(let stored), .session(let successor))
+        where successor.header.signIn == stored.header.signIn
+            && successor.header.generation > stored.header.generation:
+            return .found(successor)
+        case (.session(let stored), _):
+            return .found(stored)
+        case (.none, .session(let successor)), (.otherMachine, .session(let successor)):
+            let isOurs = state.signIns?.knowsAlive(successor.header.signIn) == true
+            return .found(isOurs ? successor : nil)
+        case (.none, .empty), (.none, .torn), (.otherMachine, .empty), (.otherMachine, .torn):
+            return .found(nil)
+        }
+    }
+
+    private func endOnServer(
+        _ session: StoredSession, _ state: StateContents
+    ) throws(World.Interruption) -> Failure? {
+        guard state.signIns?.knowsAlive(session.header.signIn) == true else { return nil }
         let left =
             session.header.access?.remaining(at: world.now(), boot: world.boot) ?? .zero
+        let isWorthSending = left >= SignOut.leastValidity
         if isRestoredCopy(session, state) {
             // Its refresh token must not reach the server any more, not even by name.
-            guard left >= SignOut.leastValidity, let token = session.accessToken else { return nil }
-            return try tell(token.value, naming: nil, at: session.header.baseURL)
-        }
-        if left < SignOut.leastValidity {
-            switch try Rotation(in: world, known: nil, mayPresent: true).runLocked() {
-            case .session(let report):
-                guard report.storeFailure == nil,
-                    case .found(.session(let rotated)) = try world.readItem(knowing: signIns)
-                else { return report.storeFailure ?? SignOut.unreadable }
-                session = rotated
-            case .signInRequired, .signedOut:
-                return nil
-            case .failed(let failure):
-                return failure
-            case .tooEarly(_, let wait):
-                return Failure(
-                    .throttled, "the access token is over and may not be renewed yet", wait: wait)
-            case .rejected, .challenged, .document:
-                preconditionFailure("a rotation ended as something else")
+            guard isWorthSending, let token = session.accessToken else { return nil }
+            switch try tell(token.value, naming: nil, at: session.header.baseURL) {
+            case .ended, .tokenRefused: return nil
+            case .failed(let failure): return failure
             }
         }
-        guard let accessToken = session.accessToken?.value else { return SignOut.unreadable }
-        return try tell(
-            accessToken, naming: session.refreshToken, at: session.header.baseURL)
+        if isWorthSending, let token = session.accessToken {
+            let answer = try tell(
+                token.value, naming: session.refreshToken, at: session.header.baseURL)
+            switch answer {
+            case .ended: return nil
+            case .failed(let failure): return failure
+            case .tokenRefused:
+                // It says that the access token is dead, which the session need not be.
+                break
+            }
+        }
+        return try endWithNewToken(state)
+    }
+
+    /// Rotates once, and tells the server with what that brought.
+    private func endWithNewToken(
+        _ state: StateContents
+    ) throws(World.Interruption) -> Failure? {
+        switch try Rotation(in: world, known: nil, mayPresent: true).runLocked() {
+        case .session(let report):
+            guard report.storeFailure == nil,
+                case .found(.session(let rotated)) = try world.readItem(knowing: state.signIns),
+                let token = rotated.accessToken?.value
+            else {
+                return report.storeFailure
+                    ?? Failure(
+                        .serverError, "the server sent no access token to sign out with")
+            }
+            let answer = try tell(
+                token, naming: rotated.refreshToken, at: rotated.header.baseURL)
+            switch answer {
+            case .ended: return nil
+            case .failed(let failure): return failure
+            case .tokenRefused(let words): return Failure(.refused, words)
+            }
+        case .signInRequired, .signedOut:
+            return nil
+        case .failed(let failure):
+            return failure
+        case .tooEarly(_, let wait):
+            return Failure(
+                .throttled, "the access token is over and may not be renewed yet", wait: wait)
+        case .rejected, .challenged, .document:
+            preconditionFailure("a rotation ended as something else")
+        }
     }
 
     private func isRestoredCopy(_ session: StoredSession, _ state: StateContents) -> Bool {
@@ -96,35 +141,44 @@ package struct SignOut<World: ExchangeWorld> {
         return decision == .signInRequired(.restoredCopy)
     }
 
-    private static var unreadable: Failure {
-        Failure(.serverError, "the server sent no access token to sign out with")
+    /// What the server made of a sign-out.
+    private enum Answer {
+        case ended
+        /// 401 in Canopy's envelope, in its words.
+        case tokenRefused(String)
+        case failed(Failure)
     }
 
     private func tell(
         _ accessToken: Secret, naming refreshToken: Secret?, at url: String
-    ) throws(World.Interruption) -> Failure? {
+    ) throws(World.Interruption) -> Answer {
+        // Ended on the server and unrecorded here, it would be shown as lost: nobody may end us now.
+        try world.announce(.presenting)
         var transmission = try world.signOut(accessToken, naming: refreshToken, at: url)
         if case .answered(let answer) = transmission, answer.status == 400, refreshToken != nil {
             // How a native session names itself is not documented: a strict server takes {}.
             transmission = try world.signOut(accessToken, naming: nil, at: url)
         }
         switch transmission {
-        case .notSent(let detail): return Failure(.notPresented, detail)
-        case .lost(let detail): return Failure(.noAnswer, detail)
+        case .notSent(let detail): return .failed(Failure(.notPresented, detail))
+        case .lost(let detail): return .failed(Failure(.noAnswer, detail))
         case .answered(let answer):
             return answer.body.withBytes { bytes in
                 let body = CanopyBody(bytes, status: answer.status)
                 let words = body.words ?? "HTTP status \(answer.status)"
                 switch answer.status {
-                case 200..<300: return nil
-                case 401 where body.isEnvelope: return nil
+                case 200..<300: return .ended
+                case 401 where body.isEnvelope: return .tokenRefused(words)
                 case 429:
-                    return Failure(.throttled, words, wait: answer.waitTold(at: world.now()))
-                case 400..<500 where body.isEnvelope: return Failure(.refused, words)
-                case 500..<600: return Failure(.serverError, words)
+                    return .failed(
+                        Failure(.throttled, words, wait: answer.waitTold(at: world.now())))
+                case 400..<500 where body.isEnvelope: return .failed(Failure(.refused, words))
+                case 500..<600: return .failed(Failure(.serverError, words))
                 default:
-                    return Failure(
-                        .somebodyInBetween, "\(words), not Canopy's: captive portal or proxy?")
+                    return .failed(
+                        Failure(
+                            .somebodyInBetween,
+                            "\(words), not Canopy's: captive portal or proxy?"))
                 }
             }
         }

@@ -91,7 +91,7 @@ package struct RotationMachine: Sendable {
     /// Whether the successor waits in the slot for the keyring.
     package private(set) var isUnstored = false
 
-    package var mode: Mode
+    package private(set) var mode: Mode
 
     private let boot: BootID
     /// Deaths of exchanges in a row, for quick repetitions within the server's grace.
@@ -99,9 +99,12 @@ package struct RotationMachine: Sendable {
     /// The end of the last exchange, so that nobody can make us spin.
     private var lastEnd: BootTime?
 
-    package init(boot: BootID, mode: Mode = .ahead) {
+    /// `holdsSuccessor` for a slot that an earlier canopyd left full: it is settled before anything
+    /// else is done.
+    package init(boot: BootID, mode: Mode = .ahead, holdsSuccessor: Bool = false) {
         self.boot = boot
         self.mode = mode
+        isUnstored = holdsSuccessor
     }
 
     // MARK: What follows from the state
@@ -109,15 +112,15 @@ package struct RotationMachine: Sendable {
     package func step(at now: BootTime) -> Step {
         switch phase {
         case .unread:
-            return .load
+            return isUnstored ? .rotate(mayPresent: false) : .load
         case .resting(let due):
             return due <= now ? .rotate(mayPresent: !isUnstored) : .nothing
         case .paused(let pause):
             guard pause.until <= now else { return .nothing }
+            if isUnstored { return .rotate(mayPresent: false) }
             // Without a session there is nothing to rotate: what failed was reading.
-            return session == nil
-                ? .load
-                : .rotate(mayPresent: !isUnstored && isRotationDue(after: pause, at: now))
+            guard session != nil else { return .load }
+            return .rotate(mayPresent: isRotationDue(after: pause, at: now))
         case .exchanging, .ended:
             return .nothing
         }
@@ -207,7 +210,7 @@ package struct RotationMachine: Sendable {
                 return RotationMachine.state(of: failure, isGood: isGood)
             }
             switch exchange.job {
-            case .rotate, .load, .signIn:
+            case .rotate, .load, .signIn, .secondFactor:
                 return isGood && exchange.job != .rotate ? .active : .refreshing
             case .signOut, .identity, .sessions, .revokeSession:
                 return RotationMachine.state(of: exchange.before, isGood: isGood)
@@ -255,6 +258,16 @@ package struct RotationMachine: Sendable {
     package mutating func becomeUnknown() {
         guard phase == .unread else { preconditionFailure("\(#function) after it was read") }
         phase = .ended(.signedOut)
+    }
+
+    /// The configuration names another mode, which counts for the token in hand too.
+    package mutating func modeChanged(to mode: Mode, at now: Moment, draw: Double) {
+        guard mode != self.mode else { return }
+        self.mode = mode
+        if let access { rotationPoint = nextRotation(of: access.life, draw: draw) }
+        // One that died is repeated within the server's grace, whatever the mode.
+        guard case .resting = phase, deaths == 0 else { return }
+        phase = .resting(due: rotationPoint ?? idleRotation(at: now))
     }
 
     /// An exchange was started; there is none running.
@@ -342,7 +355,7 @@ package struct RotationMachine: Sendable {
             } else {
                 phase = .resting(due: now.boot + wait)
             }
-        case .signIn, .signOut:
+        case .signIn, .secondFactor, .signOut:
             // What it did to the store has to be read again.
             lastFailure = (failure, now.wall)
             phase = .unread
@@ -441,7 +454,7 @@ package struct RotationMachine: Sendable {
                 rotationPoint = nextRotation(of: token.life, draw: draw)
             }
             let left = token.life.remaining(at: now, boot: boot)
-            if isRotated || job == .signIn {
+            if isRotated || job == .signIn || job == .secondFactor {
                 attainable = left
             } else if attainable == .zero {
                 attainable = token.life.lifetime
@@ -513,7 +526,7 @@ package struct RotationMachine: Sendable {
         switch exchange.job {
         case .load, .rotate:
             pause(failure, exchange, at: now, draw: draw)
-        case .signIn, .signOut, .identity, .sessions, .revokeSession:
+        case .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession:
             resume(exchange.before)
         }
     }

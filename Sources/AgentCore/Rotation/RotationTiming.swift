@@ -73,4 +73,8 @@ package enum RotationTiming {
 
     /// The wait between two tries of a store.
     package static let storeRetry = TimeSpan.milliseconds(250)
+
+    /// The same once the patience is over, of an exchange that may not end: a keyring that is unlocked
+    /// is to be used within 2 s, and a call takes a millisecond.
+    package static let lateStoreRetry = TimeSpan.seconds(1)
 }

@@ -48,8 +48,28 @@ final class Bus {
         subscriptions.append(slot)
     }
 
+    /// Calls `handler` once the connection is lost; a new one takes a new object.
+    func onDisconnect(_ handler: @escaping () -> Void) {
+        // libsystemd makes this message up itself: it needs no bus.
+        let local = "org.freedesktop.DBus.Local"
+        subscribe(
+            "type='signal',sender='\(local)',interface='\(local)',member='Disconnected'"
+        ) { _ in handler() }
+    }
+
     /// Calls a method with text arguments; `handler` gets the answer, or nil for none or an error.
     func call(
+        _ destination: String, _ path: String, _ interface: String, _ method: String,
+        _ arguments: [String] = [], _ handler: @escaping (BusMessage?) -> Void
+    ) {
+        request(destination, path, interface, method, arguments) { answer in
+            handler(answer?.errorName == nil ? answer : nil)
+        }
+    }
+
+    /// The same for a caller that tells one refusal from another: errors are answers too
+    /// (``BusMessage/errorName``), and nil says that there was no way to ask.
+    func request(
         _ destination: String, _ path: String, _ interface: String, _ method: String,
         _ arguments: [String] = [], _ handler: @escaping (BusMessage?) -> Void
     ) {
@@ -93,7 +113,11 @@ struct BusMessage {
     private static let descriptor = CChar(UInt8(ascii: "h"))
     private static let variant = CChar(UInt8(ascii: "v"))
 
-    var isError: Bool { sd_bus_message_is_method_error(pointer, nil) > 0 }
+    /// The name of the error that the message is; nil if it is none.
+    var errorName: String? {
+        guard sd_bus_message_is_method_error(pointer, nil) > 0 else { return nil }
+        return sd_bus_message_get_error(pointer)?.pointee.name.map { String(cString: $0) } ?? ""
+    }
 
     /// The next argument, if it is text.
     func readText() -> String? {
@@ -171,8 +195,7 @@ private final class BusReply {
     static let called: sd_bus_message_handler_t = { message, object, _ in
         guard let object else { return 0 }
         let reply = Unmanaged<BusReply>.fromOpaque(object).takeRetainedValue()
-        let answer = message.map(BusMessage.init(pointer:))
-        reply.handler(answer?.isError == true ? nil : answer)
+        reply.handler(message.map(BusMessage.init(pointer:)))
         return 0
     }
 }

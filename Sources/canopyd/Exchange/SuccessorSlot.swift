@@ -5,8 +5,17 @@ internal import LinuxSystem
 final class SuccessorSlot {
     private let file: MemoryFile
 
+    /// Whether the service manager has it too, so that it outlives canopyd.
+    var isKept = false
+
     init() throws(SystemError) {
         file = try MemoryFile.make(named: "canopyd-successor")
+    }
+
+    /// Takes over what the service manager kept.
+    init(kept descriptor: Int32) {
+        file = MemoryFile(owning: descriptor)
+        isKept = true
     }
 
     var descriptor: Int32 { file.descriptor }

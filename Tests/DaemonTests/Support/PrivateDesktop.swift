@@ -28,6 +28,8 @@ final class PrivateDesktop {
             "XDG_DATA_HOME": directory.path + "/data", "XDG_STATE_HOME": directory.path + "/state",
             "XDG_CONFIG_HOME": directory.path + "/conf", "XDG_DATA_DIRS": "/usr/share",
             "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.path)/bus",
+            // Not there, unless a test makes one.
+            "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(directory.path)/system-bus",
         ]
     }
 
@@ -36,26 +38,28 @@ final class PrivateDesktop {
 
     // MARK: The bus
 
+    func startBus() throws { bus = try startBus(at: "bus") }
+
     /// Without service directories: nothing is ever started by the bus, so nothing can prompt.
-    func startBus() throws {
-        unlink(directory.path + "/bus")
+    func startBus(at name: String) throws -> Program {
+        unlink(directory.path + "/" + name)
         try directory.write(
             """
             <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
              "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
             <busconfig><type>session</type><keep_umask/>
-            <listen>unix:path=\(directory.path)/bus</listen>
+            <listen>unix:path=\(directory.path)/\(name)</listen>
             <policy context="default"><allow send_destination="*" eavesdrop="true"/>
             <allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
-            """, "bus.conf")
+            """, name + ".conf")
         let bus = try Program(
             PrivateDesktop.daemons + "dbus-daemon",
             [
-                "--config-file=\(directory.path)/bus.conf", "--nofork", "--nopidfile",
+                "--config-file=\(directory.path)/\(name).conf", "--nofork", "--nopidfile",
                 "--print-address",
             ], environment: environment)
-        self.bus = bus
         try eventually("the bus says where it is") { bus.output.contains("unix:path=") }
+        return bus
     }
 
     func stopBus() throws {
@@ -85,6 +89,10 @@ final class PrivateDesktop {
         try keyring?.end(by: signal)
         keyring = nil
     }
+
+    /// Stops its process where it stands: calls to it get no answer.
+    func freezeKeyring() throws { kill(try #require(keyring).pid, SIGSTOP) }
+    func thawKeyring() throws { kill(try #require(keyring).pid, SIGCONT) }
 
     func lock() throws {
         let login = "/org/freedesktop/secrets/collection/login"

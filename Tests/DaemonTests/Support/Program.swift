@@ -58,10 +58,10 @@ final class Program {
 
     /// The exit status, or 128 and the signal; `signal` is sent first.
     @discardableResult
-    func end(by signal: Int32? = nil) throws -> Int32 {
+    func end(by signal: Int32? = nil, within seconds: Double = 60) throws -> Int32 {
         if let signal { kill(pid, signal) }
         var status: Int32 = 0
-        try eventually(within: 60, "a program ends") { waitpid(pid, &status, WNOHANG) == pid }
+        try eventually(within: seconds, "a program ends") { waitpid(pid, &status, WNOHANG) == pid }
         isOver = true
         return status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
     }

@@ -8,9 +8,13 @@ final class Stage {
     let server: SandboxServer
     private(set) var daemon: RunningDaemon
 
-    /// `lifetime` in seconds, of access tokens; `sandbox` are options of its.
-    init(lifetime: Int = 900, sandbox: [String] = []) throws {
-        desktop = try PrivateDesktop()
+    /// `lifetime` in seconds, of access tokens; `sandbox` are options of its; `desktop` is one that
+    /// has something that others have not.
+    init(
+        lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil
+    ) throws {
+        let desktop = try desktop ?? PrivateDesktop()
+        self.desktop = desktop
         server = try SandboxServer(lifetime: lifetime, sandbox)
         daemon = try RunningDaemon(
             in: desktop.directory, environment: desktop.environment)
@@ -54,11 +58,17 @@ final class Stage {
         return children.split(separator: " ").compactMap { pid_t($0) }
     }
 
-    /// One request on a connection of its own.
-    func ask(_ method: String, _ target: String, _ body: String? = nil) throws -> Answer {
+    /// One request on a connection of its own; the answer is held against the API's description.
+    func ask(
+        _ method: String, _ target: String, _ body: String? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> Answer {
         let client = try daemon.connect()
         try client.send(Stage.request(method, target, body))
-        return Answer(try client.answer())
+        let answer = try client.answer(hasBody: method != "HEAD")
+        try OpenAPIDocument.checked().expect(
+            answer, to: method, target, sourceLocation: sourceLocation)
+        return Answer(answer)
     }
 
     static func request(_ method: String, _ target: String, _ body: String? = nil) -> String {
