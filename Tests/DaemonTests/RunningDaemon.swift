@@ -222,6 +222,17 @@ final class RawClient {
         }
     }
 
+    /// What a subscriber has been sent when the text is in it.
+    func events(until text: String) throws -> String {
+        while received.firstRange(of: Array(text.utf8)) == nil {
+            try #require(try more(), "the daemon closed before it told of \(text)")
+        }
+        // To the end of the event.
+        while received.suffix(2) != [10, 10] { try #require(try more()) }
+        defer { received = [] }
+        return String(decoding: received, as: UTF8.self)
+    }
+
     /// Whether nothing more comes.
     func isAtEnd() throws -> Bool {
         guard received.isEmpty else { return false }
