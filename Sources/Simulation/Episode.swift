@@ -425,7 +425,7 @@ package final class Episode {
         case .tooEarly(let report, let wait):
             "too early g\(report.header.generation) \(wait.seconds)"
         case .failed(let failure): "failed \(failure.kind) \(failure.detail)"
-        case .signInRequired(let reason, _): "sign-in required, \(reason)"
+        case .signInRequired(let reason, _, _): "sign-in required, \(reason)"
         case .signedOut: "signed out"
         case .rejected: "rejected"
         case .challenged: "challenged"
@@ -436,7 +436,7 @@ package final class Episode {
     /// What an outcome promises.
     private func note(_ outcome: ExchangeOutcome, _ process: SimulatedProcess) {
         switch outcome {
-        case .signInRequired(let reason, _) where reason.isFinal:
+        case .signInRequired(let reason, _, _) where reason.isFinal:
             guard let current = home.signIns?.current else { return }
             over.insert(current)
             if reason != .signedOut, let family = families[current], !isDisturbed,
