@@ -15,11 +15,13 @@ final class RunningDaemon {
 
     /// Starts it, and returns when it has said `READY=1`.
     ///
-    /// `listeners` are handed over as the service manager does.
+    /// `listeners` are handed over as the service manager does; `program` is another copy of it,
+    /// and `entrance` the program that is to execute it, with its arguments.
     init(
         in directory: TestDirectory? = nil, configuration: String? = nil, socketPath: String? = nil,
         arguments: [String] = [], environment: [String: String] = [:],
-        listeners: [(name: String, descriptor: Int32)] = []
+        listeners: [(name: String, descriptor: Int32)] = [], program: String? = nil,
+        entrance: [String] = []
     ) throws {
         let directory = try directory ?? TestDirectory()
         self.directory = directory
@@ -29,7 +31,8 @@ final class RunningDaemon {
         let notices = try NoticeSocket(directory.path + "/notify")
         let variables = environment.merging(["NOTIFY_SOCKET": notices.path]) { $1 }
         pid = try CanopydProgram.spawn(
-            arguments, directory, variables, standardError: log, listeners: listeners)
+            arguments, directory, variables, standardError: log, listeners: listeners,
+            program: program, entrance: entrance)
         while !(try notices.next().split(separator: "\n").contains("READY=1")) {}
     }
 
@@ -96,6 +99,14 @@ final class NoticeSocket {
     }
 
     deinit { close(descriptor) }
+
+    /// Whether nothing comes for so many seconds, after what has come already.
+    func isSilent(for seconds: Int) throws -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT)) > 0 {}
+        var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&ready, 1, Int32(seconds * 1000)) == 0
+    }
 
     func next() throws -> String {
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -279,7 +290,8 @@ enum CanopydProgram {
 
     static func spawn(
         _ arguments: [String], _ directory: TestDirectory, _ extra: [String: String],
-        standardError: Int32, listeners: [(name: String, descriptor: Int32)] = []
+        standardError: Int32, listeners: [(name: String, descriptor: Int32)] = [],
+        program: String? = nil, entrance: [String] = []
     ) throws -> pid_t {
         var environment = [
             "HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
@@ -293,7 +305,7 @@ enum CanopydProgram {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, standardError, 1)
         posix_spawn_file_actions_adddup2(&actions, standardError, 2)
-        var command = [try path] + arguments
+        var command = entrance + [try program ?? path] + arguments
         if !listeners.isEmpty {
             for (index, listener) in listeners.enumerated() {
                 posix_spawn_file_actions_adddup2(&actions, listener.descriptor, 3 + Int32(index))
@@ -303,12 +315,12 @@ enum CanopydProgram {
             // The process that they are for has to be named, and is not known before it is there.
             command = ["/bin/sh", "-c", "LISTEN_PID=$$ exec \"$0\" \"$@\""] + command
         }
-        let program = command[0]
+        let first = command[0]
         var argv = command.map { strdup($0) } + [nil]
         var envp = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (argv + envp).forEach { free($0) } }
         var pid: pid_t = 0
-        try #require(posix_spawn(&pid, program, &actions, nil, &argv, &envp) == 0)
+        try #require(posix_spawn(&pid, first, &actions, nil, &argv, &envp) == 0)
         return pid
     }
 

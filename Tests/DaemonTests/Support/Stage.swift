@@ -8,23 +8,31 @@ final class Stage {
     let server: SandboxServer
     private(set) var daemon: RunningDaemon
 
+    /// Another copy of canopyd to start from now on.
+    var program: String?
+
+    /// What canopyd is started through from now on.
+    var entrance: [String] = []
+
     /// `lifetime` in seconds, of access tokens; `sandbox` are options of its; `desktop` is one that
-    /// has something that others have not.
+    /// has something that others have not; server and canopyd are started in `namespaces`.
     init(
-        lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil
+        lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil,
+        inside namespaces: Namespaces? = nil
     ) throws {
         let desktop = try desktop ?? PrivateDesktop()
         self.desktop = desktop
-        server = try SandboxServer(lifetime: lifetime, sandbox)
+        entrance = namespaces?.entrance() ?? []
+        server = try SandboxServer(lifetime: lifetime, sandbox, entrance: entrance)
         daemon = try RunningDaemon(
-            in: desktop.directory, environment: desktop.environment)
+            in: desktop.directory, environment: desktop.environment, entrance: entrance)
     }
 
     /// An answer of canopyd's, whose body is an object or nothing.
     struct Answer {
         let status: Int
         let head: String
-        private let body: String
+        let body: String
 
         init(_ answer: RawClient.Answer) {
             (status, head, body) = (answer.status, answer.head, answer.body)
@@ -38,7 +46,9 @@ final class Stage {
     // MARK: canopyd
 
     func startDaemon() throws {
-        daemon = try RunningDaemon(in: desktop.directory, environment: desktop.environment)
+        daemon = try RunningDaemon(
+            in: desktop.directory, environment: desktop.environment, program: program,
+            entrance: entrance)
     }
 
     /// Kills it with -9, and starts it again; an exchange that runs is left alone.
