@@ -8,7 +8,7 @@ struct NetworkTests {
     func changes() throws {
         let desktop = try PrivateDesktop()
         let network = try Namespaces(in: desktop.directory)
-        let stage = try Stage(on: desktop, inside: network)
+        let stage = try Stage(on: desktop, in: network)
         try stage.logIn()
         #expect(try !network.tells(stage.daemon.pid), "it listens though nothing waits")
         try network.run("ip link set lo down")
@@ -57,14 +57,14 @@ struct NetworkTests {
     func slept() throws {
         let desktop = try PrivateDesktop()
         let network = try Namespaces(in: desktop.directory)
-        let stage = try Stage(on: desktop, inside: network)
+        let stage = try Stage(on: desktop, in: network)
         try stage.logIn()
         let before = try stage.goodToken().text("access_token")
         try stage.killDaemon()
         // By the wall clock and by the clock that stands still in a sleep the token is good.
         let sleep = 8 * 3600
         let later = try Namespaces(in: desktop.directory, asleep: sleep)
-        stage.entrance = later.entrance()
+        stage.wrapper = later.entrance()
         try stage.startDaemon()
         try eventually("the attempt to renew it has failed") { try stage.state() == "offline" }
         for parameters in ["", "&min_validity=0", "&timeout=0"] {
@@ -74,7 +74,7 @@ struct NetworkTests {
         }
         try stage.killDaemon()
         // The network is back, and the machine has been awake since.
-        stage.entrance = later.entrance(into: network)
+        stage.wrapper = later.entrance(into: network)
         try stage.startDaemon()
         let after = try stage.goodToken()
         #expect(try after.text("access_token") != before)

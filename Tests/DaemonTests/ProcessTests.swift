@@ -76,13 +76,13 @@ struct ProcessTests {
             kill(pid, SIGKILL)
             _ = try? CanopydProgram.wait(pid)
         }
-        while !(try notices.next().contains("READY=1")) {}
+        while !(try hears(notices, "READY=1")) {}
         stage.server.freeze()
         try stage.desktop.freezeKeyring()
         let client = try RawClient(stage.desktop.directory.socketPath)
         try client.send(Stage.request("POST", "/v1/profiles/default/refresh?timeout=60"))
         var pings = 0
-        while pings < 6 { if try notices.next().contains("WATCHDOG=1") { pings += 1 } }
+        while pings < 6 { if try hears(notices, "WATCHDOG=1") { pings += 1 } }
         stage.server.thaw()
         try stage.desktop.thawKeyring()
         // The loop stands still: nobody pings for it.
@@ -92,7 +92,11 @@ struct ProcessTests {
         }
         #expect(try notices.isSilent(for: 3), "somebody answers for a loop that stands still")
         kill(pid, SIGCONT)
-        #expect(try notices.next().contains("WATCHDOG=1"))
+        #expect(try hears(notices, "WATCHDOG=1"))
+    }
+
+    private func hears(_ notices: NoticeSocket, _ line: Substring) throws -> Bool {
+        try #require(try notices.receive(), "canopyd says nothing").lines.contains(line)
     }
 
     @Test("Who waits for a rotation in flight gets it from a canopyd that is told to stop")

@@ -11,13 +11,13 @@ final class Program {
 
     /// Starts a program of this package by its name, or any by its path.
     ///
-    /// `entrance` is the program that is to execute it, with its arguments.
+    /// `wrapper` is a command that runs it in its own place.
     init(
         _ name: String, _ arguments: [String] = [], environment: [String: String],
-        input: String = "", entrance: [String] = []
+        input: String = "", under wrapper: [String] = []
     ) throws {
         let program = name.hasPrefix("/") ? name : try Program.builtPath(name)
-        let command = entrance + [program] + arguments
+        let command = wrapper + [program] + arguments
         let path = command[0]
         log = clinux_memfd_create("output")
         let stdin = clinux_memfd_create("input")

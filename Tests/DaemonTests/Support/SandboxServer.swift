@@ -28,10 +28,10 @@ final class SandboxServer {
     }
 
     /// `lifetime` in seconds, of access tokens.
-    init(lifetime: Int = 900, _ options: [String] = [], entrance: [String] = []) throws {
+    init(lifetime: Int = 900, _ options: [String] = [], under wrapper: [String] = []) throws {
         let program = try Program(
             "canopy-sandbox", ["--lifetime", "\(lifetime)"] + options, environment: [:],
-            entrance: entrance)
+            under: wrapper)
         func value(after words: String) -> String? {
             program.output.split(separator: "\n").first { $0.hasPrefix(words + " ") }
                 .map { String($0.dropFirst(words.utf8.count + 1)) }

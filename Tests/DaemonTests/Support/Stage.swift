@@ -8,24 +8,32 @@ final class Stage {
     let server: SandboxServer
     private(set) var daemon: RunningDaemon
 
+    /// The command that runs canopyd from now on; empty for none but itself.
+    var wrapper: [String]
+
     /// Another copy of canopyd to start from now on.
     var program: String?
-
-    /// What canopyd is started through from now on.
-    var entrance: [String] = []
+    private let manager: ServiceManager?
 
     /// `lifetime` in seconds, of access tokens; `sandbox` are options of its; `desktop` is one that
-    /// has something that others have not; server and canopyd are started in `namespaces`.
+    /// has something that others have not; `wrapper` is a command that runs canopyd in its own place,
+    /// and server and canopyd run in `namespaces` if there are any; `manager` keeps descriptors from
+    /// one start to the next.
     init(
         lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil,
-        inside namespaces: Namespaces? = nil
+        under wrapper: [String] = [], in namespaces: Namespaces? = nil,
+        manager: ServiceManager? = nil
     ) throws {
+        let wrapper = (namespaces?.entrance() ?? []) + wrapper
         let desktop = try desktop ?? PrivateDesktop()
         self.desktop = desktop
-        entrance = namespaces?.entrance() ?? []
-        server = try SandboxServer(lifetime: lifetime, sandbox, entrance: entrance)
+        self.wrapper = wrapper
+        self.manager = manager
+        server = try SandboxServer(
+            lifetime: lifetime, sandbox, under: namespaces?.entrance() ?? [])
         daemon = try RunningDaemon(
-            in: desktop.directory, environment: desktop.environment, entrance: entrance)
+            in: desktop.directory, environment: desktop.environment, under: wrapper,
+            manager: manager)
     }
 
     /// An answer of canopyd's, whose body is an object or nothing.
@@ -47,8 +55,8 @@ final class Stage {
 
     func startDaemon() throws {
         daemon = try RunningDaemon(
-            in: desktop.directory, environment: desktop.environment, program: program,
-            entrance: entrance)
+            in: desktop.directory, environment: desktop.environment, under: wrapper,
+            manager: manager, program: program)
     }
 
     /// Kills it with -9, and starts it again; an exchange that runs is left alone.
@@ -97,8 +105,16 @@ final class Stage {
     ) throws -> Answer {
         try ask(
             "POST", "/v1/profiles/\(profile)/login",
-            #"{"url":"\#(url ?? server.url)","publishable_key":"\#(key ?? server.nativeKey)","#
-                + #""email":"\#(person.email)","password":"\#(password ?? person.password)"}"#)
+            credentials(person, key: key, password: password, url: url))
+    }
+
+    /// The body of a sign-in.
+    func credentials(
+        _ person: SandboxServer.Person = .ada, key: String? = nil, password: String? = nil,
+        url: String? = nil
+    ) -> String {
+        #"{"url":"\#(url ?? server.url)","publishable_key":"\#(key ?? server.nativeKey)","#
+            + #""email":"\#(person.email)","password":"\#(password ?? person.password)"}"#
     }
 
     func logIn(_ profile: String = "default", as person: SandboxServer.Person = .ada) throws {
@@ -130,6 +146,21 @@ final class Stage {
 
     func state(_ profile: String = "default") throws -> String {
         try self.profile(profile).text("state")
+    }
+
+    /// Another session of the same person's, which this canopyd knows nothing of.
+    func logInElsewhere() throws {
+        let client = try RawClient(port: server.port)
+        let person = SandboxServer.Person.ada
+        let body =
+            #"{"publishable_key":"\#(server.nativeKey)","email":"\#(person.email)","#
+            + #""password":"\#(person.password)"}"#
+        try client.send(
+            "POST /v1/identity/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+                + body)
+        let status = try client.answer().status
+        try #require(status == 200)
     }
 
     func refresh(_ profile: String = "default") throws -> Answer {
