@@ -141,7 +141,7 @@ extension Agent {
                 heard(news, of: profile)
             }
         } catch {
-            Journal.error("The exchange cannot be started", ("error", "\(error)"))
+            Journal.write(.exchangeUnstartable, (.error, "\(error)"))
             letSleep(profile)
             profile.machine.exchangeDied("\(error)", at: now, draw: Agent.draw())
             answerAsker(
@@ -180,8 +180,8 @@ extension Agent {
     }
 
     func died(_ words: String, _ profile: ServedProfile, at now: Moment) {
-        Journal.warning(
-            "An exchange ended without a report", ("profile", profile.name.text), ("end", words))
+        Journal.write(
+            .exchangeDied, (.profile, profile.name.text), (.error, words))
         profile.machine.exchangeDied(words, at: now, draw: Agent.draw())
         answerAsker(
             of: profile, Refusals.problem(Failure(.noAnswer, words), profile.name))
@@ -199,7 +199,9 @@ extension Agent {
         if exchange.job == .rotate { tally.count(outcome, of: profile.name) }
         if let session = profile.machine.session { profile.account = session.account }
         follow(outcome, of: exchange.job, profile, at: now)
-        ExchangeLog.write(outcome, of: exchange.job, for: profile.name, before: before)
+        ExchangeLog.write(
+            outcome, of: exchange.job, for: profile, before: before,
+            took: now.boot - exchange.began)
         answerAsker(of: profile, outcome, exchange.job, at: now)
     }
 
