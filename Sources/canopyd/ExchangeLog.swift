@@ -35,7 +35,7 @@ enum ExchangeLog {
             profile.complaint = code
             Journal.write(
                 event, (.profile, name), (.code, code.rawValue), (.error, failure.detail), seconds)
-        case .signInRequired(let reason, let words):
+        case .signInRequired(let reason, let words, _):
             profile.complaint = nil
             Journal.write(
                 .signInRequired, (.profile, name), (.reason, reason.rawValue),
