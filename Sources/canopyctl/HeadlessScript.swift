@@ -26,8 +26,8 @@ enum HeadlessScript {
                 """
             case .both:
                 """
-                # Sealed with the host's key and the TPM: it takes disk and machine together. What is said of power
-                # cuts and a TPM (see --seal-with tpm2) holds for it too.
+                # Sealed with the host's key and the TPM: it takes disk and machine together. What --seal-with tpm2
+                # says of power cuts holds for it too.
                 """
             }
         }
