@@ -106,6 +106,26 @@ package enum Limits {
     /// Enforced by canopyctl's `SecretLines` and `Terminal`.
     package static let passwordBytes = 4096
 
+    /// Bytes of a second factor's code: recovery codes, the longest, have 19.
+    ///
+    /// Enforced by `SecondFactorAnswer`.
+    package static let secondFactorCodeBytes = 256
+
+    /// Second factors that a server may name for one challenge; three are known.
+    ///
+    /// Enforced by `CanopyBody`.
+    package static let secondFactors = 16
+
+    /// Sign-ins of one profile that wait for a second factor; people have one, or two by mistake.
+    ///
+    /// Enforced by `ServedProfile`, which forgets the oldest.
+    package static let openChallenges = 8
+
+    /// Seconds until a challenge expires whose end the server does not say, and at the most.
+    ///
+    /// A usual length. Enforced by `SignInMeaning`.
+    package static let challengeSeconds = 300
+
     /// Seconds that canopyctl waits for canopyd beyond the timeout that it asked for: the answer is
     /// then only a matter of scheduling.
     ///

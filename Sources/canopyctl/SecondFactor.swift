@@ -3,23 +3,13 @@ internal import LinuxSystem
 
 /// The second factor that the server asks for before it issues a session.
 struct SecondFactor {
-    /// The factors that can be proved without a browser.
-    enum Kind: String, CaseIterable {
-        case totp
-        case recoveryCode = "recovery_code"
-        case emailCode = "email_otp"
-
-        var words: StaticString {
-            switch self {
-            case .totp: "a code from your authenticator app"
-            case .recoveryCode: "a recovery code"
-            case .emailCode: "a code sent to you by email"
-            }
-        }
-    }
+    typealias Kind = SecondFactorAnswer.Factor
 
     private let challenge: Secret
     private let kinds: [Kind]
+
+    /// What the server takes and a terminal cannot give, by name.
+    private let others: [String]
     private let client: Client
     private let profile: ProfileName
 
@@ -41,13 +31,9 @@ struct SecondFactor {
             return (challenge, factors.elements.compactMap(\.string))
         }
         self.challenge = challenge
-        kinds = Kind.allCases.filter { offered.contains($0.rawValue) }
-        guard !kinds.isEmpty else {
-            throw Complaint(
-                .signInNeeded, "the server asks for a second factor that a terminal cannot give",
-                detail: offered.joined(separator: ", "),
-                cure: "enrol an authenticator app for this identity")
-        }
+        // Recovery codes come with every other factor, and no server names them.
+        kinds = [.totp, .emailCode].filter { offered.contains($0.rawValue) } + [.recoveryCode]
+        others = offered.filter { Kind(rawValue: $0) == nil }
     }
 
     /// Gets a code and sends it; the answer is the profile.
@@ -55,13 +41,14 @@ struct SecondFactor {
         _ terminal: Terminal?, _ lines: inout SecretLines
     ) throws(Complaint) -> Response {
         if fromInput {
-            if kinds == [.emailCode] { try sendEmail() }
+            if kinds == [.emailCode, .recoveryCode] { try sendEmail() }
             let code = try lines.next("code", option: .codeFromInput)
             return try verify(code, kind: Self.kind(of: code, among: kinds))
         }
         guard let kind = try choose(terminal) else {
             throw .usage(
-                "the server asks for a second factor, and there is no terminal to ask for it on",
+                "the server asks for a second factor (\(named)), and there is no terminal to ask "
+                    + "for it on",
                 cure: "give the code on standard input too: --code-stdin", command: Login.name)
         }
         if kind == .emailCode {
@@ -77,6 +64,11 @@ struct SecondFactor {
     /// Asks which factor to use, if there is a choice; nil without a terminal.
     private func choose(_ terminal: Terminal?) throws(Complaint) -> Kind? {
         if terminal == nil { return nil }
+        if !others.isEmpty {
+            try terminal?.say(
+                "The server would also take \(Plain.line(others.joined(separator: ", "))), which "
+                    + "needs a browser.")
+        }
         guard kinds.count > 1 else {
             try terminal?.say("The server asks for \(kinds[0].words).")
             return kinds[0]
@@ -91,6 +83,10 @@ struct SecondFactor {
             throw .usage("the choice is a number from 1 to \(kinds.count)", command: Login.name)
         }
         return kinds[number - 1]
+    }
+
+    private var named: String {
+        Plain.line((kinds.map(\.rawValue) + others).joined(separator: ", "))
     }
 
     /// Tells the factors' codes apart by their form (6 digits, 8 digits, else a recovery code).
@@ -134,5 +130,15 @@ struct SecondFactor {
         writer.member("challenge", challenge)
         writer.member("factor", kind.rawValue)
         return writer
+    }
+}
+
+extension SecondFactorAnswer.Factor {
+    fileprivate var words: StaticString {
+        switch self {
+        case .totp: "a code from your authenticator app"
+        case .recoveryCode: "a recovery code"
+        case .emailCode: "a code sent to you by email"
+        }
     }
 }

@@ -45,7 +45,7 @@ enum Exchange {
                 channel.send(.ended(profile, Load(in: world).run()))
             }
             discover(job, channel, keyring, memory)
-        case .rotate, .signIn, .signOut, .identity, .sessions, .revokeSession:
+        case .rotate, .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession:
             guard let profile = job.profiles.first else {
                 preconditionFailure("a job without its profile was decoded")
             }
@@ -89,6 +89,8 @@ enum Exchange {
             return SignOut(in: world, isLocal: job.isLocal).run()
         case .signIn:
             return signIn(job, profile, channel, memory)
+        case .secondFactor:
+            return secondFactor(job, profile, channel, memory)
         case .identity, .sessions, .revokeSession:
             return query(job, memory)
         case .load:
@@ -97,13 +99,13 @@ enum Exchange {
     }
 
     private static func world(
-        _ job: Job, _ profile: ProfileName, _ channel: Channel, _ credentials: Credentials?,
+        _ job: Job, _ profile: ProfileName, _ channel: Channel, _ proof: SignInProof?,
         _ memory: SecretMemory
     ) -> RealWorld {
         RealWorld(
             job, profile: profile, channel: channel,
             slot: MemoryFile(owning: slotDescriptor), keyring: connect(job, channel),
-            credentials: credentials, memory: memory)
+            proof: proof, memory: memory)
     }
 
     private static func connect(
@@ -142,9 +144,72 @@ enum Exchange {
                     .malformed,
                     "no publishable key: neither the request nor the configuration has one"))
         }
-        let world = world(job, profile, channel, credentials, memory)
+        return signIn(
+            world(job, profile, channel, .password(credentials), memory), at: server.text,
+            key: key)
+    }
+
+    private static func secondFactor(
+        _ job: Job, _ profile: ProfileName, _ channel: Channel, _ memory: SecretMemory
+    ) -> ExchangeOutcome {
+        guard let body = job.secret else {
+            preconditionFailure("a second factor without a body")
+        }
+        let answer: SecondFactorAnswer
+        do throws(SecondFactorAnswer.Malformed) {
+            answer = try SecondFactorAnswer(parsing: body, in: memory)
+        } catch {
+            return .rejected(Rejection(.malformed, "\(error)"))
+        }
+        let open = job.continuations.compactMap { SignInContinuation($0, in: memory) }
+        guard let continuation = open.first(where: { $0.id == answer.challenge }) else {
+            return .rejected(
+                Rejection(
+                    .malformed,
+                    "no sign-in of this profile waits under that challenge: it has expired, or was "
+                        + "answered; sign in again"))
+        }
+        switch answer.step {
+        case .sendEmail:
+            return sendEmail(continuation, job, memory)
+        case .prove(let factor, let code):
+            return signIn(
+                world(
+                    job, profile, channel,
+                    .secondFactor(factor, code: code, challenge: continuation.token), memory),
+                at: continuation.baseURL, key: continuation.publishableKey)
+        }
+    }
+
+    private static func sendEmail(
+        _ continuation: SignInContinuation, _ job: Job, _ memory: SecretMemory
+    ) -> ExchangeOutcome {
+        let server: BaseURL
+        do throws(BaseURL.Malformed) {
+            server = try BaseURL(continuation.baseURL)
+        } catch {
+            preconditionFailure("a sign-in began at a server without a URL")
+        }
+        let client = CanopyClient(caFile: job.caFile, proxy: job.proxy, memory: memory)
+        let request = CanopyRequest.sendEmailCode(
+            challenge: continuation.token, at: server, memory: memory)
+        switch client.send(request) {
+        case .notSent(let detail): return .failed(Failure(.notPresented, detail))
+        case .lost(let detail): return .failed(Failure(.noAnswer, detail))
+        case .answered(let answer):
+            guard let failure = Queries.failure(answer) else {
+                return .challenged(continuation.challenge(in: memory))
+            }
+            return failure.kind == .refused
+                ? .rejected(Rejection(.credentials, failure.detail)) : .failed(failure)
+        }
+    }
+
+    private static func signIn(
+        _ world: RealWorld, at url: String, key: String
+    ) -> ExchangeOutcome {
         let id = SignInID(high: Randomness.word(), low: Randomness.word())
-        return SignIn(in: world, id: id, baseURL: server.text, publishableKey: key).run()
+        return SignIn(in: world, id: id, baseURL: url, publishableKey: key).run()
     }
 
     private static func query(_ job: Job, _ memory: SecretMemory) -> ExchangeOutcome {
@@ -169,7 +234,7 @@ enum Exchange {
         case .revokeSession:
             request = .revokeSession(job.sessionID ?? "", accessToken, at: server)
             meaning = Queries.nothing
-        case .load, .signIn, .rotate, .signOut:
+        case .load, .signIn, .secondFactor, .rotate, .signOut:
             preconditionFailure("not a question")
         }
         let client = CanopyClient(caFile: job.caFile, proxy: job.proxy, memory: memory)

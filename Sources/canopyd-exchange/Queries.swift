@@ -51,6 +51,12 @@ enum Queries {
         document(answer, memory: memory) { _, _ in true }
     }
 
+    /// What failed, of an answer whose success has nothing to say; nil for success.
+    static func failure(_ answer: CanopyAnswer) -> Failure? {
+        guard !(200..<300).contains(answer.status) else { return nil }
+        return answer.body.withBytes { failure(answer, CanopyBody($0, status: answer.status)) }
+    }
+
     private static func document(
         _ answer: CanopyAnswer, memory: SecretMemory,
         _ render: (CanopyBody, inout JSONWriter<SecretBuffer>) -> Bool

@@ -21,14 +21,14 @@ final class RealWorld: ExchangeWorld {
     private let client: CanopyClient
     /// The connection to the keyring; nil once it turned out to lead nowhere.
     private var keyring: Reading<SecretServiceStore.Connection>?
-    private let credentials: Credentials?
+    private let proof: SignInProof?
     private var store: SecretServiceStore?
     private var profileLock: FileLock?
 
     /// The slot of a profile whose descriptor was not passed lives in this process alone.
     init(
         _ job: Job, profile: ProfileName, channel: Channel, slot: consuming MemoryFile?,
-        keyring: Reading<SecretServiceStore.Connection>, credentials: Credentials? = nil,
+        keyring: Reading<SecretServiceStore.Connection>, proof: SignInProof? = nil,
         memory: SecretMemory
     ) {
         self.job = job
@@ -36,7 +36,7 @@ final class RealWorld: ExchangeWorld {
         self.channel = channel
         self.slot = slot
         self.keyring = keyring
-        self.credentials = credentials
+        self.proof = proof
         self.memory = memory
         boot = job.boot
         state = StateDirectory(path: job.stateDirectory, runtimePath: job.runtimeDirectory)
@@ -251,11 +251,17 @@ final class RealWorld: ExchangeWorld {
     }
 
     func signIn(at baseURL: String, publishableKey: String) -> Transmission {
-        guard let credentials else {
-            preconditionFailure("a sign-in without credentials")
-        }
-        return send(baseURL) {
-            .signIn(credentials, publishableKey: publishableKey, at: $0, memory: memory)
+        switch proof {
+        case .none:
+            preconditionFailure("a sign-in without a proof")
+        case .password(let credentials):
+            return send(baseURL) {
+                .signIn(credentials, publishableKey: publishableKey, at: $0, memory: memory)
+            }
+        case .secondFactor(let factor, let code, let challenge):
+            return send(baseURL) {
+                .prove(factor, code: code, challenge: challenge, at: $0, memory: memory)
+            }
         }
     }
 

@@ -143,13 +143,18 @@ final class Agent {
         for profile in profiles.values {
             profile.process?.expire(at: now.boot)
             expire(profile, at: now)
-            settle(profile, at: now)
+            if isGone(profile), !profile.isStarting {
+                forget(profile, at: now)
+            } else {
+                settle(profile, at: now)
+            }
         }
         load(at: now)
     }
 
     private func expire(_ profile: ServedProfile, at now: Moment) {
         for (client, reply) in profile.takeLate(at: now) { deliver(client, reply) }
+        profile.forgetExpiredChallenges(at: now.boot)
         for request in profile.requests where request.deadline <= now.boot {
             deliver(request.client, Reply(Refusals.timeout(profile.name)))
         }
@@ -262,7 +267,7 @@ final class Agent {
     /// Whether nothing is signed in under the name any more.
     func isGone(_ profile: ServedProfile) -> Bool {
         profile.machine.phase == .ended(.signedOut) && profile.requests.isEmpty
-            && profile.process == nil
+            && profile.process == nil && profile.challenges.isEmpty
     }
 
     func forget(_ profile: ServedProfile, at now: Moment) {

@@ -59,6 +59,11 @@ extension Agent {
             job.baseURL = defaults?.url?.text
             job.publishableKey = defaults?.publishableKey
             return .ready(job)
+        case .secondFactor(let body):
+            var job = place.job(.secondFactor, profiles: [profile.name], settings)
+            job.secret = body
+            job.continuations = profile.challenges.map(\.challenge.continuation)
+            return .ready(job)
         case .signOut(let isLocal):
             var job = place.job(.signOut, profiles: [profile.name], settings)
             job.isSlotKept = profile.slot.isKept
@@ -86,7 +91,7 @@ extension Agent {
         case .revokeSession(let id):
             job = place.job(.revokeSession, profiles: [profile.name], settings)
             job.sessionID = id
-        case .identity, .signIn, .signOut:
+        case .identity, .signIn, .secondFactor, .signOut:
             job = place.job(.identity, profiles: [profile.name], settings)
         }
         job.secret = token.value
@@ -106,7 +111,7 @@ extension Agent {
     /// Starts an exchange once the machine is held awake, if it can be.
     private func start(_ job: Job, for profile: ServedProfile, at now: Moment) {
         switch job.kind {
-        case .rotate, .signIn, .signOut:
+        case .rotate, .signIn, .secondFactor, .signOut:
             profile.isStarting = true
             sleep.hold { [weak self, weak profile] in
                 guard let self, let profile else { return }
@@ -189,8 +194,20 @@ extension Agent {
         if exchange.job == .rotate || exchange.job == .load { noteAttempt(profile) }
         if exchange.job == .rotate { tally.count(outcome, of: profile.name) }
         if let session = profile.machine.session { profile.account = session.account }
+        follow(outcome, of: exchange.job, profile, at: now)
         ExchangeLog.write(outcome, of: exchange.job, for: profile.name, before: before)
         answerAsker(of: profile, outcome, exchange.job, at: now)
+    }
+
+    /// A sign-in that waits for a second factor is kept, and forgotten once somebody has signed in.
+    private func follow(
+        _ outcome: ExchangeOutcome, of job: JobKind, _ profile: ServedProfile, at now: Moment
+    ) {
+        switch outcome {
+        case .challenged(let challenge): profile.keep(challenge, at: now)
+        case .session where job == .signIn || job == .secondFactor: profile.forgetChallenges()
+        case .session, .tooEarly, .failed, .signInRequired, .signedOut, .rejected, .document: break
+        }
     }
 
     private func noteAttempt(_ profile: ServedProfile) {
@@ -232,12 +249,8 @@ extension Agent {
             return .done
         case .rejected(let rejection):
             return Reply(Refusals.problem(rejection, profile.name))
-        case .challenged:
-            return Reply(
-                Problem(
-                    .credentialsRejected,
-                    "the server asks for a second factor, which this version cannot answer",
-                    profile: profile.name))
+        case .challenged(let challenge):
+            return .challenge(challenge)
         case .document(let document):
             return document.count == 0
                 ? .done : Reply(status: 200, body: .secret(document))

@@ -45,14 +45,13 @@ extension Agent {
             }
             return enqueue(.signIn(body), profile, client, now)
         case .multiFactor(let name):
-            guard body != nil else {
+            guard let body else {
                 return Reply(Problem(.badRequest, "the request has no body", profile: name))
             }
-            return Reply(
-                Problem(
-                    .badRequest,
-                    "no challenge of this profile is open; sign in to get one", profile: name,
-                    fix: "canopyctl login"))
+            guard let profile = profiles[name], !profile.challenges.isEmpty else {
+                return Reply(Refusals.noChallenge(name))
+            }
+            return enqueue(.secondFactor(body), profile, client, now)
         case .logOut(let name, let isLocal):
             return request(.signOut(isLocal: isLocal), name, route, client, now)
         case .identity(let name):

@@ -18,7 +18,7 @@ enum ExchangeLog {
                     ("generation", generation), ("error", failure.detail))
             } else if job == .rotate, session.header.position != before {
                 Journal.debug("Rotated", ("profile", name), ("generation", generation))
-            } else if job == .signIn {
+            } else if job == .signIn || job == .secondFactor {
                 Journal.info("Signed in", ("profile", name))
             }
         case .failed(let failure):

@@ -23,6 +23,9 @@ final class ServedProfile {
     /// Who asked for the job that runs, if somebody did.
     var asker: ClientID?
     var requests: [Request] = []
+
+    /// Sign-ins that wait for a second factor, oldest first.
+    private(set) var challenges: [(challenge: SignInChallenge, until: BootTime)] = []
     var waiters: [Waiter] = []
 
     /// The present token, ready to be sent.
@@ -39,6 +42,7 @@ final class ServedProfile {
 
         enum Kind {
             case signIn(Secret)
+            case secondFactor(Secret)
             case signOut(isLocal: Bool)
             case identity
             case sessions
@@ -76,8 +80,25 @@ final class ServedProfile {
             }
         }
         for waiter in waiters { consider(waiter.deadline) }
+        consider(challenges.map(\.until).min())
         for request in requests { consider(request.deadline) }
         return earliest
+    }
+
+    /// Keeps a challenge until it expires or is answered.
+    func keep(_ challenge: SignInChallenge, at now: Moment) {
+        challenges.removeAll { $0.challenge.id == challenge.id }
+        challenges.append((challenge, now.boot + max(.zero, challenge.expiresAt - now.wall)))
+        challenges.removeFirst(max(0, challenges.count - Limits.openChallenges))
+    }
+
+    func forgetExpiredChallenges(at now: BootTime) {
+        challenges.removeAll { $0.until <= now }
+    }
+
+    /// Somebody has signed in: whatever waited is over.
+    func forgetChallenges() {
+        challenges = []
     }
 
     func view(at now: Moment) -> ProfileView {

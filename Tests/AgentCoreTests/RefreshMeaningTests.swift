@@ -240,7 +240,7 @@ struct SignInMeaningTests {
     private enum Class: Equatable {
         case granted(String?, Identity)
         case notNative(String?)
-        case challenged
+        case challenged([String], until: WallTime)
         case rejected(String)
         case failed(Failure.Kind)
     }
@@ -251,7 +251,7 @@ struct SignInMeaningTests {
         {
         case .granted(let grant, let identity): .granted(text(grant.refreshToken), identity)
         case .notNative(let token): .notNative(text(token))
-        case .challenged: .challenged
+        case .challenged(_, let factors, let expiry): .challenged(factors, until: expiry)
         case .rejected(let words): .rejected(words)
         case .failed(let failure): .failed(failure.kind)
         }
@@ -269,8 +269,25 @@ struct SignInMeaningTests {
                 #"{"refresh_token":"r","identity":{"id":"i"}}"#,
                 .granted("r", Identity(id: "i", email: ""))
             ),
-            (#"{"data":{"requires_mfa_challenge":true,"access_token":"p"}}"#, .challenged),
-            (#"{"mfa_challenge":{"id":"c"}}"#, .challenged),
+            (
+                #"{"data":{"requires_mfa_challenge":true,"access_token":"p"}}"#,
+                .failed(.serverError)
+            ),
+            (#"{"mfa_challenge":{"id":"c"}}"#, .failed(.serverError)),
+            (
+                #"{"mfa_challenge":{"challenge_token":"c"}}"#,
+                .challenged([], until: Example.moment(301).wall)
+            ),
+            (
+                #"{"mfa_challenge":{"challenge_token":"c","available_factors":["a\nb",7,"totp"],"#
+                    + #""expires_at":"2026-04-20T09:00:30Z"}}"#,
+                .challenged(["a b", "totp"], until: Example.moment(30).wall)
+            ),
+            (
+                // A clock that is ahead makes no challenge expire.
+                #"{"mfa_challenge":{"challenge_token":"c","expires_at":"2026-04-20T08:00:00Z"}}"#,
+                .challenged([], until: Example.moment(301).wall)
+            ),
             (#"{"requires_mfa_challenge":false}"#, .failed(.serverError)),
             (#"{"access_token":"a","expires_in":9}"#, .notNative("a")),
             (#"{"data":{"access_token":"a b"}}"#, .notNative(nil)),

@@ -97,16 +97,28 @@ struct SignInTests {
         #expect(world.calls.last == "sign out {}")
     }
 
-    @Test("A challenge is handed on as it came")
+    @Test("A challenge is handed on with all that going on with it takes, and nothing is signed in")
     func challenge() throws {
         let world = world()
-        let body = #"{"mfa_challenge":{"id":"c"}}"#
-        world.answers = [Example.answer(200, body)]
+        let before = world.heldSession
+        world.answers = [
+            Example.answer(
+                200,
+                #"{"data":{"requires_mfa_challenge":true,"mfa_challenge":{"challenge_token":"t","#
+                    + #""available_factors":["totp","smell"],"expires_at":"2026-04-20T09:02:00Z"}}}"#
+            )
+        ]
         guard case .challenged(let challenge) = try signIn(world) else {
             Issue.record("not challenged")
             return
         }
-        #expect(text(challenge) == body)
+        #expect(challenge.factors == ["totp", "smell"])
+        #expect(challenge.expiresAt == Example.moment(120).wall)
+        let continuation = try #require(
+            SignInContinuation(challenge.continuation, in: .ordinary))
+        #expect(continuation.id == challenge.id && text(continuation.token) == "t")
+        #expect(continuation.challenge(in: .ordinary) == challenge)
+        #expect(world.heldSession == before && world.signIns?.pending == [])
     }
 
     @Test("What is not stored is not signed in, and is ended on the server")

@@ -137,7 +137,14 @@ struct StoredFormatTests {
     private func reports() -> [Report] {
         let failure = Failure(.throttled, "wait", wait: .seconds(5))
         var outcomes: [ExchangeOutcome] = [
-            .signedOut, .document(Example.secret("{}")), .challenged(Example.secret("c")),
+            .signedOut,
+            .document(Example.secret("{}")),
+            .challenged(
+                SignInContinuation(
+                    id: Example.signIn, baseURL: Example.url, publishableKey: "pk",
+                    token: Example.secret("t"), factors: ["totp", ""],
+                    expiresAt: Example.moment().wall
+                ).challenge(in: .ordinary)),
             .tooEarly(Example.report(3), .seconds(9)),
             .session(
                 Example.report(

@@ -178,6 +178,7 @@ extension JobKind {
         case .identity: "identity"
         case .sessions: "sessions"
         case .revokeSession: "revoke_session"
+        case .secondFactor: "second_factor"
         }
     }
 }

@@ -114,6 +114,13 @@ package enum Refusals {
         }
     }
 
+    /// What a second factor is told that no sign-in waits for.
+    package static func noChallenge(_ profile: ProfileName) -> Problem {
+        Problem(
+            .badRequest, "no sign-in of this profile waits for a second factor; sign in again",
+            profile: profile, fix: fix(.signInRequired, profile))
+    }
+
     /// What a client is told whose deadline has come; nil for a profile that was not found yet.
     package static func timeout(_ profile: ProfileName?) -> Problem {
         Problem(

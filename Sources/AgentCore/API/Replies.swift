@@ -47,6 +47,23 @@ extension Reply {
         return Reply(status: 200, body: .bytes(writer.finish()))
     }
 
+    /// The sign-in waits for a second factor.
+    package static func challenge(_ challenge: SignInChallenge) -> Reply {
+        var writer = JSONWriter(into: [UInt8]())
+        writer.beginObject()
+        writer.key("mfa")
+        writer.beginObject()
+        writer.key("factors")
+        writer.beginArray()
+        for factor in challenge.factors { writer.string(factor) }
+        writer.endArray()
+        writer.member("challenge", challenge.id.text)
+        writer.member("expires_at", Timestamp.rfc3339(challenge.expiresAt))
+        writer.endObject()
+        writer.endObject()
+        return Reply(status: 202, body: .bytes(writer.finish()))
+    }
+
     package static func profiles(_ views: [ProfileView]) -> Reply {
         var writer = JSONWriter(into: [UInt8]())
         writer.beginObject()

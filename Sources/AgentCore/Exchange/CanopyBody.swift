@@ -67,7 +67,11 @@ package struct CanopyBody {
 
     /// A token: 1 byte to the limit, and no byte that could end a header line.
     package func token(_ key: StaticString, in memory: SecretMemory) -> Secret? {
-        guard let value = member(key), let count = value.stringCount, count > 0,
+        CanopyBody.token(member(key), in: memory)
+    }
+
+    private static func token(_ value: JSONValue?, in memory: SecretMemory) -> Secret? {
+        guard let value, let count = value.stringCount, count > 0,
             count <= Limits.tokenBytes, let secret = value.secret(in: memory),
             secret.withBytes({ $0.allSatisfy { (0x21...0x7E).contains($0) } })
         else { return nil }
@@ -94,6 +98,24 @@ package struct CanopyBody {
     /// Whether a sign-in is not complete yet: the answer carries a challenge.
     package var wantsSecondFactor: Bool {
         member("requires_mfa_challenge")?.bool == true || member("mfa_challenge")?.kind == .object
+    }
+
+    /// The server's name for the challenge of a sign-in.
+    package func challengeToken(in memory: SecretMemory) -> Secret? {
+        guard let challenge = member("mfa_challenge") else { return nil }
+        return CanopyBody.token(challenge["challenge_token"], in: memory)
+    }
+
+    /// The factors that the server takes, names that nobody knows yet included.
+    package var challengeFactors: [String] {
+        guard let factors = member("mfa_challenge")?["available_factors"] else { return [] }
+        return factors.elements.compactMap(\.string).prefix(Limits.secondFactors)
+            .map(CanopyBody.printable)
+    }
+
+    /// When the challenge ends, by the server's clock.
+    package var challengeExpiry: WallTime? {
+        member("mfa_challenge")?["expires_at"]?.string.flatMap(Timestamp.wallTime(rfc3339:))
     }
 
     /// null is nothing, as it is in most APIs.

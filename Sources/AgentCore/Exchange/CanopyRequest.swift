@@ -53,6 +53,34 @@ package struct CanopyRequest: Sendable {
         return CanopyRequest(.post, base, "/login", body: body)
     }
 
+    /// Proves a second factor; answered like a sign-in.
+    package static func prove(
+        _ factor: SecondFactorAnswer.Factor, code: Secret, challenge: Secret, at base: BaseURL,
+        memory: SecretMemory
+    ) -> CanopyRequest {
+        let path =
+            switch factor {
+            case .totp: "/totp"
+            case .recoveryCode: "/recovery-code"
+            case .emailCode: "/email-otp/verify"
+            }
+        let body = object(in: memory, capacity: challenge.count + code.count + 64) { writer in
+            writer.member("challenge_token", challenge)
+            writer.member("code", code)
+        }
+        return CanopyRequest(.post, base, "/mfa/challenge" + path, body: body)
+    }
+
+    /// Asks for an email with a code.
+    package static func sendEmailCode(
+        challenge: Secret, at base: BaseURL, memory: SecretMemory
+    ) -> CanopyRequest {
+        let body = object(in: memory, capacity: challenge.count + 64) { writer in
+            writer.member("challenge_token", challenge)
+        }
+        return CanopyRequest(.post, base, "/mfa/challenge/email-otp/send", body: body)
+    }
+
     /// Ends the session of the access token; `naming` its refresh token, or with an empty object.
     package static func signOut(
         _ accessToken: Secret, naming refreshToken: Secret?, at base: BaseURL,

@@ -45,7 +45,7 @@ package protocol ExchangeWorld: AnyObject {
 
     /// Presents a refresh token: one request on a new connection, no retry, bounded in time.
     func present(_ refreshToken: Secret, to baseURL: String) throws(Interruption) -> Transmission
-    /// Signs in: one request, never repeated by itself.
+    /// Sends the password, or a second factor's code: one request, never repeated by itself.
     func signIn(at baseURL: String, publishableKey: String) throws(Interruption) -> Transmission
     /// Ends a session; `naming` the refresh token in the body, or with an empty one.
     func signOut(
@@ -126,8 +126,8 @@ package enum ExchangeOutcome: Sendable {
     case signedOut
     /// The server refused a sign-in, in its words.
     case rejected(Rejection)
-    /// The server asks for a second factor: the challenge's body, unread.
-    case challenged(Secret)
+    /// The server asks for a second factor.
+    case challenged(SignInChallenge)
     /// What the server was asked for, rendered as JSON.
     case document(Secret)
 }

@@ -29,7 +29,7 @@ package struct Job: Sendable, Equatable {
     /// Sign-outs: whether the server is left alone.
     package var isLocal = false
 
-    /// Sign-ins: the request's body as it came, unread.
+    /// Sign-ins and second factors: the request's body as it came, unread.
     ///
     /// Queries: the access token.
     package var secret: Secret?
@@ -44,6 +44,9 @@ package struct Job: Sendable, Equatable {
 
     /// Revoking: the session's id.
     package var sessionID: String?
+
+    /// Second factors: the sign-ins of the profile that wait for one.
+    package var continuations: [Secret] = []
 
     package init(
         _ kind: JobKind, profiles: [ProfileName], machine: String, boot: BootID,
@@ -74,6 +77,7 @@ package struct Job: Sendable, Equatable {
         static let publishableKey: UInt8 = 14
         static let sessionID: UInt8 = 15
         static let isSlotKept: UInt8 = 16
+        static let continuation: UInt8 = 17
     }
 
     package func encoded(in memory: SecretMemory) -> Secret {
@@ -96,6 +100,7 @@ package struct Job: Sendable, Equatable {
         writer.field(Tag.baseURL, baseURL)
         writer.field(Tag.publishableKey, publishableKey)
         writer.field(Tag.sessionID, sessionID)
+        for continuation in continuations { writer.field(Tag.continuation, continuation) }
         return writer.finish(in: memory)
     }
 
@@ -131,5 +136,6 @@ package struct Job: Sendable, Equatable {
         baseURL = fields.text(Tag.baseURL)
         publishableKey = fields.text(Tag.publishableKey)
         sessionID = fields.text(Tag.sessionID)
+        continuations = fields.all(Tag.continuation).map { Secret(copying: $0, in: memory) }
     }
 }

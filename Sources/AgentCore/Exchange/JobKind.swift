@@ -7,4 +7,5 @@ package enum JobKind: UInt8, Sendable, CaseIterable {
     case identity
     case sessions
     case revokeSession
+    case secondFactor
 }

@@ -40,6 +40,8 @@ package enum Report: Sendable {
         static let notBefore: UInt8 = 20
         static let notBeforeSpan: UInt8 = 21
         static let isAmbiguous: UInt8 = 22
+        static let factor: UInt8 = 23
+        static let challengeExpiry: UInt8 = 24
         static let accessToken: UInt8 = 30
         static let accessType: UInt8 = 31
         static let accessLifetime: UInt8 = 32
@@ -87,7 +89,12 @@ package enum Report: Sendable {
         case .rejected(let rejection):
             writer.field(Tag.failureKind, Int64(rejection.kind.rawValue))
             writer.field(Tag.detail, rejection.detail)
-        case .challenged(let secret), .document(let secret):
+        case .challenged(let challenge):
+            writer.field(Tag.signIn, challenge.id.text)
+            for factor in challenge.factors { writer.field(Tag.factor, factor) }
+            writer.field(Tag.challengeExpiry, challenge.expiresAt.milliseconds)
+            writer.field(Tag.secret, challenge.continuation)
+        case .document(let secret):
             writer.field(Tag.secret, secret)
         }
         return writer.finish(in: memory)
@@ -198,12 +205,24 @@ package enum Report: Sendable {
             else { return nil }
             return .rejected(Rejection(kind, fields.text(Tag.detail) ?? ""))
         case Kind.challenged:
-            return fields.secret(Tag.secret, in: memory).map(ExchangeOutcome.challenged)
+            return challenge(fields, in: memory).map(ExchangeOutcome.challenged)
         case Kind.document:
             return fields.secret(Tag.secret, in: memory).map(ExchangeOutcome.document)
         default:
             return nil
         }
+    }
+
+    private static func challenge(
+        _ fields: FieldReader, in memory: SecretMemory
+    ) -> SignInChallenge? {
+        guard let id = fields.text(Tag.signIn).flatMap(SignInID.init),
+            let expiresAt = fields.number(Tag.challengeExpiry),
+            let continuation = fields.secret(Tag.secret, in: memory)
+        else { return nil }
+        return SignInChallenge(
+            id: id, factors: fields.all(Tag.factor).map { String(decoding: $0, as: UTF8.self) },
+            expiresAt: WallTime(milliseconds: expiresAt), continuation: continuation)
     }
 
     private static func failure(_ fields: FieldReader) -> Failure? {

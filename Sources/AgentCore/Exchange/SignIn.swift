@@ -6,7 +6,7 @@ package struct SignIn<World: ExchangeWorld> {
     private let baseURL: String
     private let publishableKey: String
 
-    /// `id` is freshly drawn; email and password are the world's to send.
+    /// `id` is freshly drawn; the password, or the code, is the world's to send.
     package init(in world: World, id: SignInID, baseURL: String, publishableKey: String) {
         self.world = world
         self.id = id
@@ -49,12 +49,13 @@ package struct SignIn<World: ExchangeWorld> {
         switch SignInMeaning(transmission, sent: sent, now: world.now(), memory: world.memory) {
         case .granted(let grant, let identity):
             return try keep(grant, identity, anchor, signIns)
-        case .challenged:
+        case .challenged(let token, let factors, let expiresAt):
             try abandon(signIns)
-            guard case .answered(let answer) = transmission else {
-                preconditionFailure("a challenge without an answer")
-            }
-            return .challenged(answer.body)
+            // Whoever goes on with it draws an id of its own: this one names the challenge alone.
+            let continuation = SignInContinuation(
+                id: id, baseURL: baseURL, publishableKey: publishableKey, token: token,
+                factors: factors, expiresAt: expiresAt)
+            return .challenged(continuation.challenge(in: world.memory))
         case .notNative(let accessToken):
             try abandon(signIns)
             if let accessToken {

@@ -8,7 +8,7 @@ package enum SignInMeaning: Sendable {
     /// Signed in with a key that delivers by cookie: the access token ends the useless session.
     case notNative(accessToken: Secret?)
     /// A second factor is wanted.
-    case challenged
+    case challenged(token: Secret, factors: [String], expiresAt: WallTime)
     /// Any 4xx with the envelope.
     case rejected(String)
     case failed(Failure)
@@ -38,7 +38,7 @@ package enum SignInMeaning: Sendable {
             if let grant = Grant(answer, body, sent: sent, memory: memory) {
                 self = .granted(grant, grant.identity ?? Identity(id: "", email: ""))
             } else if body.wantsSecondFactor {
-                self = .challenged
+                self = SignInMeaning(challengeIn: body, now: now, memory: memory)
             } else if body.hasAccessToken {
                 self = .notNative(accessToken: body.token("access_token", in: memory))
             } else {
@@ -60,5 +60,21 @@ package enum SignInMeaning: Sendable {
                     .somebodyInBetween,
                     "HTTP status \(answer.status) that is not Canopy's: captive portal or proxy?"))
         }
+    }
+
+    private init(challengeIn body: CanopyBody, now: Moment, memory: SecretMemory) {
+        guard let token = body.challengeToken(in: memory) else {
+            self = .failed(
+                Failure(
+                    .serverError,
+                    "the server asks for a second factor without a challenge to answer"))
+            return
+        }
+        let latest = now.wall + .seconds(Int64(Limits.challengeSeconds))
+        self = .challenged(
+            token: token, factors: body.challengeFactors,
+            // By our clock, which may be wrong: a challenge that seems over is tried all the same.
+            expiresAt: body.challengeExpiry.map { $0 > now.wall ? min($0, latest) : latest }
+                ?? latest)
     }
 }

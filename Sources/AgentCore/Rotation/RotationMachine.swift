@@ -203,7 +203,7 @@ package struct RotationMachine: Sendable {
                 return RotationMachine.state(of: failure, isGood: isGood)
             }
             switch exchange.job {
-            case .rotate, .load, .signIn:
+            case .rotate, .load, .signIn, .secondFactor:
                 return isGood && exchange.job != .rotate ? .active : .refreshing
             case .signOut, .identity, .sessions, .revokeSession:
                 return RotationMachine.state(of: exchange.before, isGood: isGood)
@@ -348,7 +348,7 @@ package struct RotationMachine: Sendable {
             } else {
                 phase = .resting(due: now.boot + wait)
             }
-        case .signIn, .signOut:
+        case .signIn, .secondFactor, .signOut:
             // What it did to the store has to be read again.
             lastFailure = (failure, now.wall)
             phase = .unread
@@ -447,7 +447,7 @@ package struct RotationMachine: Sendable {
                 rotationPoint = nextRotation(of: token.life, draw: draw)
             }
             let left = token.life.remaining(at: now, boot: boot)
-            if isRotated || job == .signIn {
+            if isRotated || job == .signIn || job == .secondFactor {
                 attainable = left
             } else if attainable == .zero {
                 attainable = token.life.lifetime
@@ -519,7 +519,7 @@ package struct RotationMachine: Sendable {
         switch exchange.job {
         case .load, .rotate:
             pause(failure, exchange, at: now, draw: draw)
-        case .signIn, .signOut, .identity, .sessions, .revokeSession:
+        case .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession:
             resume(exchange.before)
         }
     }

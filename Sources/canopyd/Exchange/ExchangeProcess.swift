@@ -62,7 +62,8 @@ final class ExchangeProcess {
         let patience =
             switch job.kind {
             case .identity, .sessions, .revokeSession: ExchangeProcess.questionPatience
-            case .load, .rotate, .signIn, .signOut: ExchangeProcess.preparationPatience
+            case .load, .rotate, .signIn, .secondFactor, .signOut:
+                ExchangeProcess.preparationPatience
             }
         deadline = .now + patience
         outgoing = job.encoded(in: .locked)

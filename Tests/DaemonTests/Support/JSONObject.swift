@@ -28,6 +28,10 @@ struct JSONObject {
         try #require(members[key] as? Bool, "no \(key) among \(members.keys.sorted())")
     }
 
+    func strings(_ key: String) throws -> [String] {
+        try #require(members[key] as? [String], "no strings \(key)")
+    }
+
     func object(_ key: String) throws -> JSONObject {
         JSONObject(
             members: try #require(

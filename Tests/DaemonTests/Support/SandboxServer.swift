@@ -17,6 +17,9 @@ final class SandboxServer {
         static let ada = Person(
             email: "ada@example.com", password: "correct horse battery staple")
         static let grace = Person(email: "grace@example.com", password: "nanoseconds")
+
+        /// Has to prove a second factor.
+        static let hedy = Person(email: "hedy@example.com", password: "frequency hopping")
     }
 
     /// `lifetime` in seconds, of access tokens.
@@ -65,6 +68,11 @@ final class SandboxServer {
     func heal() throws { _ = try ask("DELETE", "/admin/faults") }
 
     func release() throws { _ = try ask("POST", "/admin/release") }
+
+    /// Its clock jumps ahead.
+    func advance(seconds: Int) throws {
+        _ = try ask("POST", "/admin/advance", #"{"seconds":\#(seconds)}"#)
+    }
 
     func revokeSessions(of person: Person) throws {
         _ = try ask("POST", "/admin/revoke-identity", #"{"email":"\#(person.email)"}"#)
