@@ -92,11 +92,11 @@ extension Agent {
 
     /// A client is gone: whatever it waited for, nobody is to be told.
     func clientGone(_ client: ClientID) {
-        strangers.removeAll { $0.client == client }
+        if !strangers.isEmpty { strangers.removeAll { $0.client == client } }
         subscribers.remove(client)
         for profile in profiles.values {
-            profile.waiters.removeAll { $0.client == client }
-            profile.requests.removeAll { $0.client == client }
+            profile.waiters.remove(client)
+            if !profile.requests.isEmpty { profile.requests.removeAll { $0.client == client } }
             if profile.asker == client { profile.asker = nil }
         }
         wakeUpIsStale = true
@@ -110,7 +110,7 @@ extension Agent {
             return .refused(Refusals.unknownProfile(name))
         }
         return .accepted(
-            initial: subscribers.add(client, wishing: name, states: views(at: now)))
+            initial: subscribers.add(client, wishing: name) { views(at: now) })
     }
 
     enum Subscription {
@@ -160,8 +160,13 @@ extension Agent {
         _ kind: ServedProfile.Waiter.Kind, _ profile: ServedProfile, _ timeout: TimeSpan,
         _ client: ClientID, _ now: Moment
     ) -> Reply? {
-        profile.waiters.append(
+        profile.waiters.add(
             ServedProfile.Waiter(client: client, kind: kind, deadline: now.boot + timeout))
+        // What is at work answers them all; looking at each whenever one comes would be quadratic.
+        guard profile.process == nil, !profile.isStarting else {
+            wakeUpIsStale = true
+            return nil
+        }
         settle(profile, at: now)
         return nil
     }
@@ -196,6 +201,13 @@ extension Agent {
         _ kind: ServedProfile.Request.Kind, _ profile: ServedProfile, _ client: ClientID,
         _ now: Moment
     ) -> Reply? {
+        guard profile.requests.count < Limits.requestsPerProfile else {
+            return Reply(
+                Problem(
+                    .tooManyConnections,
+                    "\(profile.requests.count) requests of this profile wait for their turn with "
+                        + "the server already", profile: profile.name))
+        }
         profile.requests.append(
             ServedProfile.Request(
                 client: client, kind: kind, deadline: now.boot + Agent.requestPatience))

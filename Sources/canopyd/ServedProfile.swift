@@ -26,7 +26,7 @@ final class ServedProfile {
 
     /// Sign-ins that wait for a second factor, oldest first.
     private(set) var challenges: [(challenge: SignInChallenge, until: BootTime)] = []
-    var waiters: [Waiter] = []
+    var waiters = Waiters()
 
     /// The present token, ready to be sent.
     var rendered: RenderedToken?
@@ -79,7 +79,7 @@ final class ServedProfile {
             case .rotate: if mayRotate { consider(machine.wakeUp) }
             }
         }
-        for waiter in waiters { consider(waiter.deadline) }
+        consider(waiters.nextDeadline)
         consider(challenges.map(\.until).min())
         for request in requests { consider(request.deadline) }
         return earliest

@@ -193,6 +193,13 @@ final class RawClient {
         }
     }
 
+    /// Sends what fits, unless the daemon has hung up.
+    func sendIfPossible(_ text: String) {
+        _ = text.withCString {
+            Glibc.send(descriptor, $0, strlen($0), Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+        }
+    }
+
     /// Sends from a thread of its own, for a test that reads meanwhile.
     func sendInBackground(_ text: String) -> DispatchGroup {
         let group = DispatchGroup()
