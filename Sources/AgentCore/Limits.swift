@@ -138,6 +138,17 @@ package enum Limits {
     /// Enforced by canopyctl's `Client`.
     package static let clientServerSeconds = 60
 
+    /// Bytes of a credential that systemd takes; of a larger one it starts no unit.
+    ///
+    /// systemd's `CREDENTIAL_SIZE_MAX`. Enforced by systemd, and used by `CredentialDelivery` to
+    /// refuse.
+    package static let credentialBytes = 1 << 20
+
+    /// Units at a time that are given a credential; the others wait in the kernel's queue.
+    ///
+    /// Units start by the dozen, not by the hundred. Enforced by `CredentialSocket`.
+    package static let credentialDeliveries = 64
+
     /// Seconds from a request's first byte to its last, and for sending an answer.
     ///
     /// Local programs need milliseconds; a stopped one may hold a connection for this long.

@@ -145,6 +145,12 @@ static inline int clibsecret_deadline_end(struct clibsecret_deadline *deadline) 
     return came;
 }
 
+// Lets go of a connection that was closed: what GDBus still has to tell of it, in the main context
+// that nothing else runs here, holds the one connection that all callers share.
+static inline void clibsecret_forget_closed(void) {
+    while (g_main_context_iteration(NULL, FALSE)) {}
+}
+
 // The process behind a bus name; 0 if the bus does not say.
 static inline unsigned clibsecret_process_of(GDBusConnection *connection, const char *name,
                                              int timeout, GCancellable *cancellable) {

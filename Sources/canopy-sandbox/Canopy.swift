@@ -76,6 +76,7 @@ struct Canopy {
         mint = TokenMint(accessTokenBytes: options.accessTokenBytes)
         faults = FaultQueue(options.faults, chaos: options.chaos)
         wire = options.wire
+        advance = options.clock
         lifetime = options.lifetime
         issuer = "http://127.0.0.1:\(port)"
         nativeKey = (Self.keys.native, ledger.addKey(delivery: .body))

@@ -52,11 +52,11 @@ struct Chaos {
 
     private static let kinds = Fault.Kind.allCases.filter { kind in
         switch kind {
-        case .answerLost, .requestLost, .reset, .status302, .status401HTML, .status403HTML,
-            .status408, .status429, .status500, .status502, .status503, .status504, .slow,
-            .truncatedJSON, .truncatedBody, .html200, .empty200, .nonJSON:
+        case .answerLost, .requestLost, .reset, .status302, .status400HTML, .status401HTML,
+            .status403HTML, .status408, .status429, .status500, .status502, .status503, .status504,
+            .slow, .truncatedJSON, .truncatedBody, .html200, .empty200, .nonJSON:
             true
-        case .silence, .hold, .noRefreshToken, .noExpiresIn, .echoBody, .hugeBody: false
+        case .silence, .hold, .late401, .noRefreshToken, .noExpiresIn, .echoBody, .hugeBody: false
         }
     }
 

@@ -359,7 +359,7 @@ extension Canopy {
                 details: details))
     }
 
-    private func invalidToken(_ request: HTTPRequest) -> Answer {
+    func invalidToken(_ request: HTTPRequest) -> Answer {
         failure(request, 401, code: "auth.invalid_token", "Invalid or expired token")
     }
 

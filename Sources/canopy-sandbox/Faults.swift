@@ -21,6 +21,7 @@ struct Fault {
         /// The connection closes and nothing happened.
         case requestLost = "request-lost"
         case status302 = "status-302"
+        case status400HTML = "status-400-html"
         case status401HTML = "status-401-html"
         case status403HTML = "status-403-html"
         case status408 = "status-408"
@@ -33,6 +34,9 @@ struct Fault {
         case slow
         /// The answer comes when `POST /admin/release` says so.
         case hold
+        /// Nothing happens, and when `POST /admin/release` says so the answer is that the token is
+        /// dead, though it is not.
+        case late401 = "late-401"
         /// The first half of the answer, with a length to match.
         case truncatedJSON = "truncated-json"
         /// Half of the answer under the whole one's length, and then the end of the connection.
@@ -53,8 +57,9 @@ struct Fault {
             case .answerLost, .reset, .silence, .slow, .hold, .truncatedJSON, .truncatedBody,
                 .empty200, .nonJSON, .noRefreshToken, .noExpiresIn, .hugeBody:
                 .after
-            case .requestLost, .status302, .status401HTML, .status403HTML, .status408, .status429,
-                .status500, .status502, .status503, .status504, .html200, .echoBody:
+            case .requestLost, .late401, .status302, .status400HTML, .status401HTML, .status403HTML,
+                .status408, .status429, .status500, .status502, .status503, .status504, .html200,
+                .echoBody:
                 .before
             }
         }
@@ -62,12 +67,12 @@ struct Fault {
         /// Whether the fault can only be what its name says.
         var isFixed: Bool {
             switch self {
-            case .answerLost, .requestLost, .truncatedJSON, .truncatedBody, .noRefreshToken,
-                .noExpiresIn, .hugeBody:
+            case .answerLost, .requestLost, .late401, .truncatedJSON, .truncatedBody,
+                .noRefreshToken, .noExpiresIn, .hugeBody:
                 true
-            case .status302, .status401HTML, .status403HTML, .status408, .status429, .status500,
-                .status502, .status503, .status504, .reset, .silence, .slow, .hold, .empty200,
-                .nonJSON, .html200, .echoBody:
+            case .status302, .status400HTML, .status401HTML, .status403HTML, .status408, .status429,
+                .status500, .status502, .status503, .status504, .reset, .silence, .slow, .hold,
+                .empty200, .nonJSON, .html200, .echoBody:
                 false
             }
         }

@@ -13,6 +13,7 @@ extension Canopy {
 
         switch (fault.kind, fault.when) {
         case (.requestLost, _): return .close
+        case (.late401, _): return .late(invalidToken(request), .release)
         case (.reset, .before): return .reset
         case (.silence, .before): return .silence
         case (.slow, .before): return .deferred(.milliseconds(fault.delay))
@@ -55,6 +56,7 @@ extension Canopy {
             var answer = Answer.html(302, "Found")
             answer.headers.append(("Location", "\(issuer)/portal"))
             return answer
+        case .status400HTML: return .html(400, "Bad deployment")
         case .status401HTML: return .html(401, "Sign in to the network")
         case .status403HTML: return .html(403, "Blocked by policy")
         case .html200: return .html(200, "Welcome to the hotel")
@@ -88,7 +90,7 @@ extension Canopy {
                 // White space after a value is JSON too: only the size is wrong.
                 answer.body += [UInt8](repeating: UInt8(ascii: " "), count: 2 << 20)
             }
-        case .answerLost, .requestLost, .reset, .silence, .slow, .hold:
+        case .answerLost, .requestLost, .reset, .silence, .slow, .hold, .late401:
             preconditionFailure("\(fault.kind.rawValue) spoils no answer")
         }
     }

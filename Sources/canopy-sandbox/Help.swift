@@ -8,6 +8,8 @@ extension Sandbox {
           --port N              listen there; 0, the default, chooses a free port
           --lifetime S          seconds that access tokens live (900)
           --grace S             seconds in which a replayed refresh token is a lost answer (10)
+          --clock S             seconds that its clock is ahead of the machine's, or behind it if
+                                negative
           --refresh-lifetime S  seconds that refresh tokens live (for ever)
           --new-successor       answer a harmless retry with a new token, not the same again
           --no-throttle         no limit of 5 sign-ins in 15 minutes
@@ -24,10 +26,10 @@ extension Sandbox {
 
         A FAULT is NAME or NAME:SETTING,…
           names                 answer-lost request-lost reset silence status-302
-                                status-401-html status-403-html status-408 status-429 status-500 status-502
-                                status-503 status-504 slow hold truncated-json truncated-body
-                                html-200 empty-200 non-json no-refresh-token no-expires-in
-                                echo-body huge-body
+                                status-400-html status-401-html status-403-html status-408
+                                status-429 status-500 status-502 status-503 status-504 slow
+                                hold late-401 truncated-json truncated-body html-200 empty-200
+                                non-json no-refresh-token no-expires-in echo-body huge-body
           before, after         whether the request takes effect first, where that is open
           on=ENDPOINT           refresh (usual), login, logout, me, sessions, mfa
           identity=EMAIL        only requests of this identity

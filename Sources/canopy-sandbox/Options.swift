@@ -11,6 +11,8 @@ struct Options {
     ///
     /// Canopy's sample answer says 900 seconds.
     var lifetime = TimeSpan.seconds(900)
+    /// How far the sandbox's clock is ahead of the machine's.
+    var clock = TimeSpan.zero
     var rules = ServerRules()
     var wire = WireSwitches()
     var faults: [PlannedFault] = []
@@ -34,14 +36,15 @@ struct Options {
     private enum Name: Int32, CaseIterable {
         // Above any character, so that '?' and ':' stay getopt's own answers.
         case port = 256
-        case lifetime, grace, refreshLifetime, fault, chaos, identities, tokenBytes, noHistory
-        case noThrottle, newSuccessor, noWrap, strict, codeNull, help, version
+        case lifetime, grace, clock, refreshLifetime, fault, chaos, identities, tokenBytes
+        case noHistory, noThrottle, newSuccessor, noWrap, strict, codeNull, help, version
 
         var text: StaticString {
             switch self {
             case .port: "port"
             case .lifetime: "lifetime"
             case .grace: "grace"
+            case .clock: "clock"
             case .refreshLifetime: "refresh-lifetime"
             case .fault: "fault"
             case .chaos: "chaos"
@@ -60,7 +63,7 @@ struct Options {
 
         var takesValue: Bool {
             switch self {
-            case .port, .lifetime, .grace, .refreshLifetime, .fault, .chaos, .identities,
+            case .port, .lifetime, .grace, .clock, .refreshLifetime, .fault, .chaos, .identities,
                 .tokenBytes:
                 true
             case .noHistory, .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull, .help,
@@ -104,6 +107,9 @@ struct Options {
                 options.lifetime = try seconds(name, 1...315_360_000)
             case .grace:
                 options.rules.grace = try seconds(name, 0...315_360_000)
+            case .clock:
+                // Ten years: dates stay after 1970 and have four digits.
+                options.clock = try seconds(name, -315_360_000...315_360_000)
             case .refreshLifetime:
                 options.rules.refreshTokenLifetime = try seconds(name, 1...315_360_000)
             case .fault:

@@ -62,7 +62,7 @@ enum Exchange {
         _ memory: SecretMemory
     ) {
         guard case .found(let connection) = keyring else { return }
-        switch SecretServiceStore.profiles(connection, machine: job.machine) {
+        switch SecretServiceStore.profiles(connection) {
         case .failed(let failure):
             if failure.kind == .keyringLocked {
                 channel.send(.keyring(KeyringStanding(.locked, owner: connection.owner)))

@@ -205,6 +205,7 @@ final class RealWorld: ExchangeWorld {
         guard failure.kind == .keyringUnavailable else { return }
         store = nil
         keyring = nil
+        SecretServiceStore.forgetClosedConnection()
     }
 
     func syncKeyring() -> Failure? {

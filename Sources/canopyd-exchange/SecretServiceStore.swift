@@ -73,20 +73,25 @@ final class SecretServiceStore {
                 let service = secret_service_open_sync(
                     secret_service_get_type(), nil, SECRET_SERVICE_NONE, cancellable, &error)
             else { return nil }
+            // GDBus would end us with the bus, before the failure could be told.
+            g_dbus_connection_set_exit_on_close(
+                g_dbus_proxy_get_connection(clibsecret_proxy(service)), 0)
             return Connection(service, owner: ownerName(service, cancellable))
         }
     }
 
-    /// The profiles that the keyring holds for this machine, whatever else is known of them.
-    static func profiles(
-        _ connection: Connection, machine: String
-    ) -> Reading<Set<ProfileName>> {
+    /// Makes sure that the next ``connect()`` does not get a connection whose bus is gone.
+    static func forgetClosedConnection() { clibsecret_forget_closed() }
+
+    /// The profiles that the keyring holds, whatever else is known of them, and for whichever machine:
+    /// the user of a home that was copied is told so.
+    static func profiles(_ connection: Connection) -> Reading<Set<ProfileName>> {
         switch unlockDefault(connection) {
         case .failed(let failure): return .failed(failure)
         case .found: break
         }
         return bounded { cancellable, error in
-            let attributes = clibsecret_attributes(nil, machine)
+            let attributes = clibsecret_attributes(nil, nil)
             defer { g_hash_table_unref(attributes) }
             let list = secret_service_search_sync(
                 connection.service, clibsecret_session_schema(), attributes, SECRET_SEARCH_ALL,

@@ -215,6 +215,7 @@ final class Agent {
     func stop(at now: Moment) {
         guard !isStopping else { return }
         isStopping = true
+        sleep.stopWaiting()
         for profile in profiles.values {
             // What is in the slot ends with the last holder of its descriptor.
             if !profile.slot.isFull { _ = profile.process?.abandon() }

@@ -148,7 +148,13 @@ enum Canopyd {
             try place(), settings: settings, loop: loop,
             inherited: DescriptorStore.slots(among: activation.stored))
         let connections = Connections(loop, agent)
-        agent.deliver = { [unowned connections] in connections.deliver($0, $1) }
+        let credentials = try activation.credential.map { descriptor throws(SystemError) in
+            try CredentialSocket(inherited: descriptor, loop, agent)
+        }
+        agent.deliver = { [unowned connections] client, reply in
+            if credentials?.deliver(client, reply) == true { return }
+            connections.deliver(client, reply)
+        }
         agent.subscribers.publish = { [unowned connections] in
             connections.publish($0, $1, coalescingKey: $2)
         }
@@ -164,6 +170,7 @@ enum Canopyd {
             Notifier.stopping()
             Journal.info("Stopping")
             listener.stop()
+            credentials?.stop()
             agent.stop(at: .now)
             connections.stop()
         }
@@ -196,7 +203,8 @@ enum Canopyd {
             guard let began = stopping else { return (wakeUp, connections.hasWork) }
             // Answers that are on their way get a moment to arrive.
             let end = began + .seconds(Int64(Limits.stopSeconds))
-            if agent.isIdle, !connections.isSending || end <= .now { loop.stop() }
+            let isSending = connections.isSending || credentials?.isSending == true
+            if agent.isIdle, !isSending || end <= .now { loop.stop() }
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}

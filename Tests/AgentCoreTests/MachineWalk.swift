@@ -170,7 +170,7 @@ struct MachineWalk {
             if let wakeUp = machine.wakeUp, wakeUp - now.boot > .seconds(1000) {
                 faults.append("waits too long: \(machine.phase)")
             }
-        case .refused(.failed(_, let retryAfter)):
+        case .refused(.failed(_, let retryAfter, _)):
             if retryAfter <= .zero { faults.append("refused although an attempt is due") }
         case .refused(.signInRequired), .refused(.validityAboveLifetime):
             break

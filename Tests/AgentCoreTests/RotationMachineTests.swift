@@ -48,7 +48,7 @@ struct RotationMachineTests {
         switch verdict {
         case .token: "token"
         case .wait: "wait"
-        case .refused(.failed(let failure, _)): "\(failure.kind)"
+        case .refused(.failed(let failure, _, _)): "\(failure.kind)"
         case .refused(.signInRequired(let reason)): reason.rawValue
         case .refused(.validityAboveLifetime): "above"
         }

@@ -29,6 +29,9 @@ final class ScriptedWorld: ExchangeWorld {
     var faults: [(call: String, times: Int, failure: Failure)] = []
     /// Answers that come before the server's own.
     var answers: [Transmission] = []
+    /// What comes of a request that is sent at so many seconds, before all others; nil lets it
+    /// through.
+    var network: (Double) -> Transmission? = { _ in nil }
     /// The call after whose effect the process is killed, counted from 1.
     var killedAfter: Int?
     /// Runs before the call that starts with the text.
@@ -38,7 +41,7 @@ final class ScriptedWorld: ExchangeWorld {
     private(set) var calls: [String] = []
     private(set) var written: [KnownSignIns] = []
     private(set) var violations: [String] = []
-    private var elapsed = 0.0
+    private(set) var elapsed = 0.0
     private var hasLock = false
     private var hasAnnounced = false
     private var isSynced = true
@@ -214,7 +217,9 @@ final class ScriptedWorld: ExchangeWorld {
                 violations.append("presented without a mark")
             }
         }
-        let transmission = answers.isEmpty ? server.present(name) : answers.removeFirst()
+        let transmission =
+            network(elapsed)
+            ?? (answers.isEmpty ? server.present(name) : answers.removeFirst())
         try end()
         return transmission
     }

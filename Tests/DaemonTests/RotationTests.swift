@@ -30,34 +30,6 @@ struct RotationTests {
         #expect(ContinuousClock.now - start < .seconds(2))
     }
 
-    @Test("200 callers who come after expiry cause one request, and get one token")
-    func manyCallers() throws {
-        // The new token's life counts from its request, which is held: some has to be left.
-        let stage = try Stage(lifetime: 8)
-        try stage.logIn()
-        try stage.server.plan("hold")
-        try eventually("the rotation is under way, and the server holds its answer") {
-            try stage.server.held() == 1
-        }
-        try eventually("the first token is over") {
-            try stage.token("default", "&timeout=0").status != 200
-        }
-        let clients = try (0..<200).map { _ in try stage.daemon.connect() }
-        for client in clients { try client.send(Stage.request("GET", "/v1/token?timeout=30")) }
-        // What one connection is told, all others have asked for before.
-        #expect(try stage.ask("GET", "/v1/status").json.number("connections") >= 200)
-        try stage.server.release()
-        var tokens: Set<String> = []
-        for client in clients {
-            let answer = Stage.Answer(try client.answer())
-            #expect(answer.status == 200)
-            tokens.insert(try answer.json.text("access_token"))
-        }
-        #expect(tokens.count == 1)
-        #expect(try stage.server.refreshes() == 1)
-        try stage.server.expectNoIncident()
-    }
-
     @Test("A refresh on request rotates at once, and with an old generation not at all")
     func onRequest() throws {
         let stage = try Stage()
@@ -135,28 +107,5 @@ struct RotationTests {
         #expect(try stage.token().code == "signin_required")
         try stage.logIn()
         _ = try stage.goodToken()
-    }
-
-    @Test("Two canopyds on one home that refresh at once: one presents, the other adopts")
-    func twoDaemons() throws {
-        let stage = try Stage()
-        try stage.logIn()
-        let elsewhere = try TestDirectory()
-        let second = try RunningDaemon(
-            in: elsewhere,
-            environment: stage.desktop.environment.merging(["XDG_RUNTIME_DIR": elsewhere.path]) {
-                $1
-            })
-        let clients = [try stage.daemon.connect(), try second.connect()]
-        try stage.server.plan("slow", #","delay_ms":500"#)
-        for client in clients {
-            try client.send(Stage.request("POST", "/v1/profiles/default/refresh?timeout=30"))
-        }
-        let answers = try clients.map { Stage.Answer(try $0.answer()) }
-        #expect(answers.map(\.status) == [200, 200])
-        let generations = try answers.map { try $0.json.number("generation") }
-        #expect(generations == [1, 1])
-        #expect(try stage.server.refreshes() == 1)
-        try stage.server.expectNoIncident()
     }
 }

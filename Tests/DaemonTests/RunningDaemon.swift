@@ -15,22 +15,25 @@ final class RunningDaemon {
 
     /// Starts it, and returns when it has said `READY=1`.
     ///
-    /// `listeners` are handed over as the service manager does.
+    /// `listeners` are handed over as the service manager does; `manager` is one that stays.
     init(
         in directory: TestDirectory? = nil, configuration: String? = nil, socketPath: String? = nil,
         arguments: [String] = [], environment: [String: String] = [:],
-        listeners: [(name: String, descriptor: Int32)] = []
+        listeners: [(name: String, descriptor: Int32)] = [], under wrapper: [String] = [],
+        manager: ServiceManager? = nil
     ) throws {
         let directory = try directory ?? TestDirectory()
         self.directory = directory
         self.socketPath = socketPath ?? directory.socketPath
         if let configuration { try directory.write(configuration, "conf/canopyd/canopyd.conf") }
         log = clinux_memfd_create("canopyd-log")
-        let notices = try NoticeSocket(directory.path + "/notify")
-        let variables = environment.merging(["NOTIFY_SOCKET": notices.path]) { $1 }
+        // One that is gone once canopyd is ready keeps nothing for its next start.
+        let manager = try manager ?? ServiceManager()
+        let variables = environment.merging(["NOTIFY_SOCKET": manager.notices.path]) { $1 }
         pid = try CanopydProgram.spawn(
-            arguments, directory, variables, standardError: log, listeners: listeners)
-        while !(try notices.next().split(separator: "\n").contains("READY=1")) {}
+            arguments, directory, variables, standardError: log,
+            listeners: listeners + manager.descriptors(), under: wrapper)
+        try manager.awaitReadiness()
     }
 
     deinit {
@@ -109,12 +112,52 @@ final class NoticeSocket {
 
     deinit { close(descriptor) }
 
-    func next() throws -> String {
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = recv(descriptor, &buffer, buffer.count, 0)
-        try #require(count > 0, "canopyd did not say that it is ready")
-        return String(decoding: buffer[..<count], as: UTF8.self)
+    /// One message, and the descriptors that came with it.
+    struct Notice {
+        let lines: [Substring]
+        let descriptors: [Int32]
     }
+
+    /// The next message; nil if none comes.
+    func receive(_ flags: Int32 = 0) throws -> Notice? {
+        var text = [UInt8](repeating: 0, count: 4096)
+        // Aligned as the kernel's structures want it.
+        var control = [UInt64](repeating: 0, count: 64)
+        let (count, controlBytes) = text.withUnsafeMutableBytes { text in
+            control.withUnsafeMutableBytes { control in
+                var piece = iovec(iov_base: text.baseAddress, iov_len: text.count)
+                return withUnsafeMutablePointer(to: &piece) { piece in
+                    var message = msghdr()
+                    message.msg_iov = piece
+                    message.msg_iovlen = 1
+                    message.msg_control = control.baseAddress
+                    message.msg_controllen = control.count
+                    let flags = flags | Int32(MSG_CMSG_CLOEXEC)
+                    return (recvmsg(descriptor, &message, flags), Int(message.msg_controllen))
+                }
+            }
+        }
+        guard count > 0 else { return nil }
+        let descriptors = control.withUnsafeBytes {
+            NoticeSocket.descriptors(UnsafeRawBufferPointer(rebasing: $0[..<controlBytes]))
+        }
+        return Notice(
+            lines: String(decoding: text[..<count], as: UTF8.self).split(separator: "\n"),
+            descriptors: descriptors)
+    }
+
+    /// Those of the one control message that can come: its length in 8 bytes, level and type in 4
+    /// each, and then the descriptors.
+    private static func descriptors(_ control: UnsafeRawBufferPointer) -> [Int32] {
+        guard control.count >= 16, control.load(fromByteOffset: 12, as: Int32.self) == scmRights
+        else { return [] }
+        let length = Int(control.load(as: UInt64.self))
+        return stride(from: 16, to: min(length, control.count), by: 4).map {
+            control.load(fromByteOffset: $0, as: Int32.self)
+        }
+    }
+
+    private static let scmRights: Int32 = 1
 }
 
 enum UnixSocket {
@@ -260,6 +303,17 @@ final class RawClient {
         }
     }
 
+    /// What a subscriber has been sent when the text is in it.
+    func events(until text: String) throws -> String {
+        while received.firstRange(of: Array(text.utf8)) == nil {
+            try #require(try more(), "the daemon closed before it told of \(text)")
+        }
+        // To the end of the event.
+        while received.suffix(2) != [10, 10] { try #require(try more()) }
+        defer { received = [] }
+        return String(decoding: received, as: UTF8.self)
+    }
+
     /// Whether nothing more comes.
     func isAtEnd() throws -> Bool {
         guard received.isEmpty else { return false }
@@ -306,7 +360,8 @@ enum CanopydProgram {
 
     static func spawn(
         _ arguments: [String], _ directory: TestDirectory, _ extra: [String: String],
-        standardError: Int32, listeners: [(name: String, descriptor: Int32)] = []
+        standardError: Int32, listeners: [(name: String, descriptor: Int32)] = [],
+        under wrapper: [String] = []
     ) throws -> pid_t {
         var environment = [
             "HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
@@ -320,7 +375,7 @@ enum CanopydProgram {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, standardError, 1)
         posix_spawn_file_actions_adddup2(&actions, standardError, 2)
-        var command = [try path] + arguments
+        var command = wrapper + [try path] + arguments
         if !listeners.isEmpty {
             for (index, listener) in listeners.enumerated() {
                 posix_spawn_file_actions_adddup2(&actions, listener.descriptor, 3 + Int32(index))

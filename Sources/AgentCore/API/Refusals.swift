@@ -4,8 +4,8 @@ package enum Refusals {
         switch refusal {
         case .signInRequired(let reason):
             return signInRequired(reason, profile)
-        case .failed(let failure, let retryAfter):
-            return problem(failure, profile, retryAfter: retryAfter)
+        case .failed(let failure, let retryAfter, let expired):
+            return problem(failure, profile, retryAfter: retryAfter, expired: expired)
         case .validityAboveLifetime(let lifetime):
             return Problem(
                 .badRequest,
@@ -15,14 +15,17 @@ package enum Refusals {
         }
     }
 
-    /// `retryAfter` is when the next attempt is due by itself; nil where none is.
+    /// `retryAfter` is when the next attempt is due by itself, nil where none is; `expired` is for
+    /// how long the token in hand has been over.
     package static func problem(
-        _ failure: Failure, _ profile: ProfileName, retryAfter: TimeSpan? = nil
+        _ failure: Failure, _ profile: ProfileName, retryAfter: TimeSpan? = nil,
+        expired: TimeSpan? = nil
     ) -> Problem {
         let code = code(of: failure)
+        let age = expired.map { "; the last token expired \($0.inWords) ago" } ?? ""
         let wait = failure.kind == .notNative ? nil : retryAfter ?? failure.wait
         return Problem(
-            code, failure.detail, profile: profile,
+            code, failure.detail + age, profile: profile,
             retryAfter: wait.map { max(1, ($0 + TimeSpan(nanoseconds: 999_999_999)).wholeSeconds) },
             fix: fix(code, profile))
     }
@@ -144,6 +147,20 @@ package enum Refusals {
                 fix: "canopyctl logout --local\(named)")
         case .keyringLocked, .keyringUnavailable, .storageFailed, .successorUnstored, .lockBusy:
             return base
+        }
+    }
+}
+
+extension TimeSpan {
+    /// The span as people say it: seconds, minutes, hours, then days, and no smaller unit that
+    /// nobody would name with it.
+    fileprivate var inWords: String {
+        let seconds = max(0, wholeSeconds)
+        return switch seconds {
+        case ..<120: "\(seconds) s"
+        case ..<7200: "\(seconds / 60) min"
+        case ..<172_800: "\(seconds / 3600) h"
+        default: "\(seconds / 86_400) days"
         }
     }
 }

@@ -84,7 +84,8 @@ package enum RefreshMeaning: Sendable {
             self = .ambiguous(
                 Failure(.serverError, "the server answered \(answer.status): \(words)"))
         case 400..<500 where body.isEnvelope:
-            self = .refused("\(words) (\(answer.status))")
+            let code = body.code.map { ", \($0)" } ?? ""
+            self = .refused("\(words) (\(answer.status)\(code))")
         case 300..<500:
             self = .ambiguous(
                 Failure(

@@ -176,10 +176,20 @@ package struct RotationMachine: Sendable {
         case .paused(let pause):
             // The first to ask after a suspend must not hear of what failed before it.
             guard pause.until > now.boot else { return .wait }
-            return .refused(.failed(pause.failure, retryAfter: pause.until - now.boot))
+            return .refused(
+                .failed(
+                    pause.failure, retryAfter: pause.until - now.boot, expired: expired(at: now)))
         case .ended(let reason):
             return .refused(.signInRequired(reason))
         }
+    }
+
+    /// For how long the token in hand has been over; nil if it is good, or there is none.
+    private func expired(at now: Moment) -> TimeSpan? {
+        guard let life = access?.life, life.remaining(at: now, boot: boot) <= .zero else {
+            return nil
+        }
+        return .zero - life.remaining(at: now, boot: boot)
     }
 
     /// What a client is told whose deadline has come while it waited.

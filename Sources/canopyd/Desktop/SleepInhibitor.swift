@@ -41,18 +41,33 @@ final class SleepInhibitor {
     private var holders = 0
     private var waits = SleepInhibitor.reconnections[...]
 
+    /// How long logind is waited for.
+    ///
+    /// libsystemd bounds a call only once the bus has let us in, and waits 90 s for that.
+    private static let patience = TimeSpan.seconds(2)
+
+    /// Who waits for logind's answer, by a number of its own.
+    private var waiting: [Int: (deadline: BootTime, ready: () -> Void)] = [:]
+    private var holds = 0
+
     /// When the bus is to be looked for again; nil for not by itself.
-    private(set) var wakeUp: BootTime?
+    private var nextLook: BootTime?
+
+    /// When there is something to be done unasked; nil for never.
+    var wakeUp: BootTime? {
+        ([nextLook].compactMap(\.self) + waiting.values.map(\.deadline)).min()
+    }
 
     init(on loop: EventLoop) {
         self.loop = loop
         connect()
     }
 
-    /// Looks for the bus, if it is time.
+    /// Looks for the bus, and goes on without an answer, if it is time.
     func wake(at now: BootTime) {
-        guard let due = wakeUp, due <= now else { return }
-        wakeUp = nil
+        for (hold, (deadline, _)) in waiting where deadline <= now { end(hold) }
+        guard let due = nextLook, due <= now else { return }
+        nextLook = nil
         if bus == nil { connect() }
         if bus == nil { lookAgain(at: now) }
     }
@@ -65,13 +80,26 @@ final class SleepInhibitor {
         holders += 1
         if bus == nil { connect() }
         guard let bus, descriptor == nil else { return ready() }
+        let hold = holds
+        holds += 1
+        waiting[hold] = (.now + SleepInhibitor.patience, ready)
+        onWakeUpChange()
         bus.request(
             SleepInhibitor.service, SleepInhibitor.path, SleepInhibitor.interface, "Inhibit",
             ["sleep:shutdown", "canopyd", "A session token is being renewed", "delay"]
         ) { [weak self] answer in
             self?.answered(answer)
-            ready()
+            self?.end(hold)
         }
+    }
+
+    /// Lets everybody go on who waits for logind's answer.
+    func stopWaiting() {
+        for hold in waiting.keys { end(hold) }
+    }
+
+    private func end(_ hold: Int) {
+        waiting.removeValue(forKey: hold)?.ready()
     }
 
     func release() {
@@ -147,7 +175,7 @@ final class SleepInhibitor {
     }
 
     private func lookAgain(at now: BootTime) {
-        wakeUp = waits.popFirst().map { now + $0 }
+        nextLook = waits.popFirst().map { now + $0 }
         onWakeUpChange()
     }
 

@@ -43,6 +43,10 @@ struct SocketActivation {
                 try checkListener(descriptor, name)
                 activation.credential = descriptor
             default:
+                // Only files are ever stored: a socket is a socket unit's, under a wrong name.
+                guard sd_is_socket(descriptor, AF_UNSPEC, 0, -1) <= 0 else {
+                    throw .misnamed(name)
+                }
                 activation.stored.append((name, descriptor))
             }
         }
@@ -61,12 +65,16 @@ struct SocketActivation {
 
     enum Unusable: Error, CustomStringConvertible {
         case system(SystemError)
+        case misnamed(String)
         case noListener(String)
         case twice(String)
 
         var description: String {
             switch self {
             case .system(let error): "\(error)"
+            case .misnamed(let name):
+                "the service manager passed a socket named \(name); its socket unit needs "
+                    + "FileDescriptorName=agent or FileDescriptorName=credential"
             case .noListener(let name):
                 "the descriptor \(name) from the service manager is not a listening Unix stream "
                     + "socket; its socket unit needs ListenStream= with a path"

@@ -49,6 +49,10 @@ final class Logind {
         double = nil
     }
 
+    /// Stops where it stands, and answers nobody until ``thaw()``.
+    func freeze() throws { kill(try #require(double).pid, SIGSTOP) }
+    func thaw() throws { kill(try #require(double).pid, SIGCONT) }
+
     /// Sleep or shutdown begins, or is over, and everybody is told.
     func prepare(_ operation: Operation, _ begins: Bool) throws {
         _ = try ask("Prepare", "string:\(operation.rawValue)", "boolean:\(begins)")

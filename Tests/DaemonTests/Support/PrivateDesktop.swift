@@ -36,6 +36,22 @@ final class PrivateDesktop {
     /// Where gnome-keyring keeps what it holds.
     var keyringDirectory: String { directory.path + "/data/keyrings" }
 
+    /// The files of the state directory, but for locks, which hold nothing.
+    func stateFiles() throws -> [String] {
+        let root = directory.path + "/state/canopyd"
+        return try FileManager.default.subpathsOfDirectory(atPath: root)
+            .filter { $0.hasSuffix(".json") }.sorted().map { root + "/" + $0 }
+    }
+
+    /// The marks of a profile, by sign-in: what may have been presented.
+    func marks(of profile: String = "default") throws -> [String: Int] {
+        let path = try #require(
+            try stateFiles().first { $0.hasSuffix("/\(profile).json") }, "no state of \(profile)")
+        let file = try JSONSerialization.jsonObject(
+            with: Data(contentsOf: URL(fileURLWithPath: path)))
+        return try #require((file as? [String: Any])?["marks"] as? [String: Int])
+    }
+
     // MARK: The bus
 
     func startBus() throws { bus = try startBus(at: "bus") }

@@ -18,6 +18,11 @@ final class SandboxServer {
             email: "ada@example.com", password: "correct horse battery staple")
         static let grace = Person(email: "grace@example.com", password: "nanoseconds")
 
+        /// Whom `--identities` adds, from 1 on.
+        static func user(_ number: Int) -> Person {
+            Person(email: "user\(number)@example.com", password: "password of user\(number)")
+        }
+
         /// Has to prove a second factor.
         static let hedy = Person(email: "hedy@example.com", password: "frequency hopping")
     }
@@ -76,6 +81,27 @@ final class SandboxServer {
 
     func revokeSessions(of person: Person) throws {
         _ = try ask("POST", "/admin/revoke-identity", #"{"email":"\#(person.email)"}"#)
+    }
+
+    /// Presents a refresh token, as somebody who has a copy of the session would.
+    ///
+    /// Returns its successor.
+    func rotate(_ refreshToken: String) throws -> String {
+        try ask(
+            "POST", "/v1/identity/auth/refresh", #"{"refresh_token":"\#(refreshToken)"}"#
+        ).object("data").text("refresh_token")
+    }
+
+    /// Whether the person may sign in, and rotate.
+    func setActive(_ person: Person, _ isActive: Bool) throws {
+        _ = try ask(
+            "POST", "/admin/set-active", #"{"email":"\#(person.email)","active":\#(isActive)}"#)
+    }
+
+    /// The sign-in of a person who has one.
+    func family(of person: Person) throws -> JSONObject {
+        let families = try families().filter { try $0.text("email") == person.email }
+        return try #require(families.last, "\(person.email) never signed in")
     }
 
     func state() throws -> JSONObject { try ask("GET", "/admin/state") }

@@ -8,16 +8,25 @@ final class Stage {
     let server: SandboxServer
     private(set) var daemon: RunningDaemon
 
+    /// The command that runs canopyd; empty for none but itself.
+    private let wrapper: [String]
+    private let manager: ServiceManager?
+
     /// `lifetime` in seconds, of access tokens; `sandbox` are options of its; `desktop` is one that
-    /// has something that others have not.
+    /// has something that others have not; `wrapper` is a command that runs canopyd in its own place;
+    /// `manager` keeps descriptors from one start to the next.
     init(
-        lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil
+        lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil,
+        under wrapper: [String] = [], manager: ServiceManager? = nil
     ) throws {
         let desktop = try desktop ?? PrivateDesktop()
         self.desktop = desktop
+        self.wrapper = wrapper
+        self.manager = manager
         server = try SandboxServer(lifetime: lifetime, sandbox)
         daemon = try RunningDaemon(
-            in: desktop.directory, environment: desktop.environment)
+            in: desktop.directory, environment: desktop.environment, under: wrapper,
+            manager: manager)
     }
 
     /// An answer of canopyd's, whose body is an object or nothing.
@@ -38,7 +47,9 @@ final class Stage {
     // MARK: canopyd
 
     func startDaemon() throws {
-        daemon = try RunningDaemon(in: desktop.directory, environment: desktop.environment)
+        daemon = try RunningDaemon(
+            in: desktop.directory, environment: desktop.environment, under: wrapper,
+            manager: manager)
     }
 
     /// Kills it with -9, and starts it again; an exchange that runs is left alone.
@@ -120,6 +131,21 @@ final class Stage {
 
     func state(_ profile: String = "default") throws -> String {
         try self.profile(profile).text("state")
+    }
+
+    /// Another session of the same person's, which this canopyd knows nothing of.
+    func logInElsewhere() throws {
+        let client = try RawClient(port: server.port)
+        let person = SandboxServer.Person.ada
+        let body =
+            #"{"publishable_key":"\#(server.nativeKey)","email":"\#(person.email)","#
+            + #""password":"\#(person.password)"}"#
+        try client.send(
+            "POST /v1/identity/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+                + body)
+        let status = try client.answer().status
+        try #require(status == 200)
     }
 
     func refresh(_ profile: String = "default") throws -> Answer {

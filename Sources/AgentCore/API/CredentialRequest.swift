@@ -1,0 +1,32 @@
+/// What systemd says of itself when it connects for a unit's `LoadCredential=NAME:SOCKET`.
+///
+/// It binds its end to the abstract address `NUL HEX "/unit/" UNIT "/" NAME` (systemd.exec(5)). Any
+/// program of the user can bind to such an address: it says what is asked for, and proves nothing.
+package struct CredentialRequest: Equatable, Sendable {
+    /// The unit that is being started, for the log.
+    package let unit: String
+
+    /// The credential's name, which names the profile.
+    package let credential: String
+
+    /// Reads the address, without what follows its last byte; nil if it is none of systemd's.
+    package init?(address: some Collection<UInt8>) {
+        guard address.first == 0,
+            let text = String(validating: address.dropFirst(), as: UTF8.self)
+        else { return nil }
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 4, parts[1] == "unit", !parts[0].isEmpty,
+            parts[0].utf8.allSatisfy(CredentialRequest.isHexDigit), !parts[2].isEmpty,
+            !parts[3].isEmpty
+        else { return nil }
+        unit = String(parts[2])
+        credential = String(parts[3])
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import AgentCore
+
+@Suite("Requests of systemd's LoadCredential=")
+struct CredentialRequestTests {
+    @Test(
+        "The address names unit and credential",
+        arguments: [
+            ("d9779956dac1dffc", "app.service", "default"),
+            ("1", "tmpl@inst-a.service", "work.mail"),
+            ("00ff", "a\\x2db.service", "token"),
+        ])
+    func named(_ number: String, _ unit: String, _ credential: String) throws {
+        let request = try #require(read("\0\(number)/unit/\(unit)/\(credential)"))
+        #expect(request.unit == unit)
+        #expect(request.credential == credential)
+    }
+
+    @Test(
+        "An address that is none of systemd's asks for nothing",
+        arguments: [
+            "", "\0", "\0/unit/a.service/token", "d97/unit/a.service/token",
+            "\0d97/unit/a.service", "\0d97/unit/a.service/", "\0d97/unit//token",
+            "\0d97/user/a.service/token", "\0d97/unit/a.service/token/more",
+            "\0D97/unit/a.service/token", "\0d 7/unit/a.service/token", "/run/user/1/socket",
+        ])
+    func foreign(_ address: String) {
+        #expect(read(address) == nil)
+    }
+
+    @Test("Bytes that are no text ask for nothing")
+    func noText() {
+        #expect(
+            CredentialRequest(address: [0] + Array("1/unit/a".utf8) + [0xFF] + Array("/t".utf8))
+                == nil)
+    }
+
+    private func read(_ address: String) -> CredentialRequest? {
+        CredentialRequest(address: Array(address.utf8))
+    }
+}

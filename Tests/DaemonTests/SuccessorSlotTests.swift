@@ -1,0 +1,160 @@
+import Foundation
+import Glibc
+import Testing
+
+/// The keyring is locked right after the server rotated, so that the successor is in the slot alone.
+@Suite("A successor that the keyring does not take", .timeLimit(.minutes(5)))
+struct SuccessorSlotTests {
+    @Test("Its exchange killed: canopyd has the slot, serves its token, and stores it at last")
+    func exchangeKilled() throws {
+        let stage = try stageWithSuccessor()
+        for exchange in try stage.exchanges() { kill(exchange, SIGKILL) }
+        try eventually("the new token is handed out, whatever the keyring says") {
+            try stage.token().status == 200 && stage.generation() == 1
+        }
+        try stage.desktop.unlock()
+        try expectStored(stage)
+    }
+
+    /// How the keyring is lost, and found again.
+    enum Loss: CaseIterable {
+        case locked
+        case killed
+        case withItsBus
+    }
+
+    @Test(
+        "canopyd killed: its exchange stores, however long it takes, and the next canopyd adopts",
+        arguments: Loss.allCases)
+    func canopydKilled(_ loss: Loss) throws {
+        let stage = try stageWithSuccessor(loss)
+        let exchange = try #require(try stage.exchanges().first)
+        try stage.killDaemon()
+        try stage.startDaemon()
+        // Twice as long as it would try if somebody else had the slot.
+        sleep(10)
+        #expect(try isAlive(exchange))
+        #expect(try stage.token().status != 200)
+        #expect(try stage.server.refreshes() == 1)
+        switch loss {
+        case .locked:
+            try stage.desktop.unlock()
+        case .killed:
+            try stage.desktop.startKeyring()
+        case .withItsBus:
+            try stage.desktop.startBus()
+            try stage.desktop.startKeyring()
+        }
+        try eventually("the exchange is done") { try !isAlive(exchange) }
+        try expectStored(stage)
+    }
+
+    @Test("Both killed within the grace: the same token is sent again, and the session lives")
+    func bothKilled() throws {
+        let stage = try stageWithSuccessor()
+        try killBoth(stage)
+        try stage.startDaemon()
+        try stage.desktop.unlock()
+        try eventually("the rotation is done") { try stage.generation() == 1 }
+        #expect(try stage.server.families()[0].number("harmless_retries") == 1)
+        try expectAlive(stage)
+    }
+
+    @Test("Both killed, and the grace over: the loss is told as one, and ends no other session")
+    func bothKilledForTooLong() throws {
+        let stage = try stageWithSuccessor()
+        try stage.logInElsewhere()
+        try killBoth(stage)
+        try stage.server.advance(seconds: 120)
+        try stage.startDaemon()
+        try stage.desktop.unlock()
+        try eventually("the end is known") { try stage.state() == "signin_required" }
+        #expect(try stage.profile().text("reason") == "rotation_lost")
+        let state = try stage.server.state()
+        #expect(try state.number("family_revocations") == 1)
+        #expect(try state.number("identity_revocations") == 0)
+        #expect(
+            try state.objects("families").map { try $0.number("generations_arrived_backwards") }
+                == [0, 0])
+    }
+
+    @Test("Both killed, and the service manager keeps the slot: the next canopyd serves and stores")
+    func keptByManager() throws {
+        let manager = try ServiceManager()
+        let stage = try stageWithSuccessor(manager: manager)
+        try eventually("the exchange leaves the slot to canopyd") {
+            try stage.exchanges().isEmpty
+        }
+        #expect(try stage.generation() == 1)
+        try stage.killDaemon()
+        try stage.startDaemon()
+        try eventually("the new token is handed out while the keyring is locked") {
+            try stage.token().status == 200 && stage.generation() == 1
+        }
+        #expect(try stage.server.refreshes() == 1)
+        try stage.desktop.unlock()
+        try expectStored(stage)
+    }
+
+    /// The server has rotated, the keyring is lost, and the successor is in the slot.
+    private func stageWithSuccessor(
+        _ loss: Loss = .locked, manager: ServiceManager? = nil
+    ) throws -> Stage {
+        let stage = try Stage(lifetime: 60, sandbox: ["--grace", "60"], manager: manager)
+        try stage.logIn()
+        try stage.server.plan("hold")
+        let client = try stage.daemon.connect()
+        try client.send(Stage.request("POST", "/v1/profiles/default/refresh"))
+        try eventually("the server holds its answer back") { try stage.server.held() == 1 }
+        switch loss {
+        case .locked:
+            try stage.desktop.lock()
+        case .killed:
+            try stage.desktop.stopKeyring(by: SIGKILL)
+        case .withItsBus:
+            try stage.desktop.stopKeyring()
+            try stage.desktop.stopBus()
+        }
+        try stage.server.release()
+        let expected = loss == .locked ? "keyring_locked" : "keyring_unavailable"
+        try eventually("the keyring was tried") { try stage.state() == expected }
+        return stage
+    }
+
+    private func killBoth(_ stage: Stage) throws {
+        let exchanges = try stage.exchanges()
+        #expect(exchanges.count == 1)
+        try stage.killDaemon()
+        for exchange in exchanges { kill(exchange, SIGKILL) }
+    }
+
+    /// A process that has ended and that nobody has waited for is not alive.
+    private func isAlive(_ process: pid_t) throws -> Bool {
+        guard
+            let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+        else { return false }
+        return !status.contains("State:\tZ")
+    }
+
+    /// In the keyring, without another request.
+    private func expectStored(
+        _ stage: Stage, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        try eventually("the successor is in the keyring", sourceLocation: sourceLocation) {
+            try stage.desktop.storedSession()?.number("generation") == 1
+        }
+        try eventually("it is the one in use", sourceLocation: sourceLocation) {
+            try stage.state() == "active" && stage.generation() == 1
+        }
+        #expect(try stage.server.refreshes() == 1, sourceLocation: sourceLocation)
+        try expectAlive(stage, sourceLocation: sourceLocation)
+    }
+
+    private func expectAlive(
+        _ stage: Stage, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        _ = try stage.goodToken(sourceLocation: sourceLocation)
+        #expect(try stage.server.families()[0].truth("alive"), sourceLocation: sourceLocation)
+        try stage.server.expectNoIncident(sourceLocation: sourceLocation)
+    }
+}

@@ -1,0 +1,81 @@
+# The successor slots in the service manager's descriptor store: a token that the keyring does not
+# take outlives every process of ours. Read by scripts/systemd-test.
+
+state() { user 'canopyctl status --json' | value profiles.0.state; }
+generation() { user 'canopyctl token --json' | value generation; }
+stored_descriptors() { user 'systemctl --user show --value -p NFileDescriptorStore canopyd.service'; }
+restarted() {
+    local before=$1
+    [ "$(main_process)" != "$before" ] && [ "$(main_process)" != 0 ] &&
+        user 'canopyctl status >/dev/null'
+}
+
+begin() {
+    start_sandbox 900
+    user 'systemctl --user enable --now canopyd.socket'
+    sign_in
+    within 10 eval 'same "$(stored_descriptors)" 1 "the number of descriptors in the store"'
+    same "$(generation)" 0 "the generation"
+}
+check "each profile's slot is given to the service manager" begin
+
+# The server rotates, and its answer waits until the keyring is locked.
+rotated_into_locked_keyring() {
+    local held=0
+    admin POST faults '{"name":"hold","on":"refresh","when":"after","count":1}' >/dev/null
+    user 'canopyctl refresh --timeout 0' || :
+    within 15 eval 'same "$(counted held)" 1 "the number of held answers"'
+    lock_keyring
+    admin POST release '{}' >/dev/null
+    # The successor is in its slot when its access token is served.
+    within 15 eval 'same "$(generation)" 1 "the generation"'
+    contains "degraded keyring_locked" "$(state)"
+}
+check "locked right after the server rotated: the new access token is served, and the keyring has the old one" rotated_into_locked_keyring
+
+killed_twice() {
+    local turn before
+    for turn in 1 2; do
+        before=$(main_process)
+        # The exchange too: nothing but the manager has the successor then.
+        root "kill -9 $before \$(pgrep -x canopyd-exchang || :)"
+        within 20 restarted "$before"
+    done
+    same "$(stored_descriptors)" 1 "the number of descriptors in the store"
+    within 15 eval 'same "$(generation)" 1 "the generation that is served"'
+    contains "degraded keyring_locked" "$(state)"
+}
+check "canopyd and its restart killed with -9: the token of the lost answer is served still" killed_twice
+
+nothing_presented() {
+    same "$(counted families.0.refresh_requests)" 1 "the number of refresh requests"
+    same "$(counted families.0.maximum_in_flight)" 1 "the number of requests at once"
+}
+check "nothing is presented meanwhile" nothing_presented
+
+stored_after_unlock() {
+    unlock_keyring
+    within 20 eval 'same "$(state)" active "the state"'
+    # What the keyring holds is what comes next, and the server takes it.
+    user 'canopyctl refresh' || :
+    within 30 eval 'user "canopyctl refresh" >/dev/null; [ "$(generation)" -ge 2 ]'
+    same "$(counted family_revocations)" 0 "the number of families revoked"
+    same "$(counted identity_revocations)" 0 "the number of identities revoked"
+}
+check "unlocked, the keyring takes it, and the next rotation goes on from there" stored_after_unlock
+
+restart_by_hand() {
+    local before
+    before=$(main_process)
+    user 'systemctl --user restart canopyd.service'
+    restarted "$before"
+    within 10 eval 'same "$(stored_descriptors)" 1 "the number of descriptors in the store"'
+    same "$(state)" active "the state"
+}
+check "a restart leaves one slot for each profile, and no more" restart_by_hand
+
+gone_with_sign_out() {
+    user 'canopyctl logout'
+    within 10 eval 'same "$(stored_descriptors)" 0 "the number of descriptors in the store"'
+}
+check "a sign-out takes the slot out of the store" gone_with_sign_out
