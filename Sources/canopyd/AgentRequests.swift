@@ -85,6 +85,16 @@ extension Agent {
             requests: statistics(), connections: connections(), keyring: keyring.state)
     }
 
+    /// How many profiles are in each state, and one of them: asked for at every change, of which a
+    /// thousand profiles make thousands, so that nothing is sorted or written.
+    func census(at now: Moment) -> [ProfileState: (count: Int, one: ProfileName)] {
+        var census: [ProfileState: (count: Int, one: ProfileName)] = [:]
+        for profile in profiles.values where !profile.machine.isUnknown {
+            census[profile.machine.state(at: now), default: (0, profile.name)].count += 1
+        }
+        return census
+    }
+
     func views(at now: Moment) -> [ProfileView] {
         profiles.values.filter { !$0.machine.isUnknown }.sorted { $0.name < $1.name }
             .map { $0.view(at: now) }

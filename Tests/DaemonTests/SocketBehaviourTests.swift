@@ -156,6 +156,7 @@ struct SocketBehaviourTests {
         try stage.logIn()
         try stage.server.revokeSessions(of: .ada)
         try eventually("the verdict") { try stage.refresh().status == 401 }
+        try eventually("the exchange has ended") { try stage.exchanges().isEmpty }
         let asked = try stage.server.refreshes()
         for _ in 0..<20 {
             for answer in [try stage.token(), try stage.refresh()] {
