@@ -28,6 +28,8 @@ extension Agent {
                 continue
             case .needsToken:
                 profile.machine.validityWanted(at: now)
+            case .later:
+                break
             }
             break
         }
@@ -44,6 +46,8 @@ extension Agent {
     private enum Readiness {
         case ready(Job)
         case needsToken
+        /// A repetition comes first that must not miss the server's grace.
+        case later
         case refused(Problem)
     }
 
@@ -70,6 +74,7 @@ extension Agent {
             job.isLocal = isLocal
             return .ready(job)
         case .identity, .sessions, .revokeSession:
+            guard !profile.machine.isRepeating else { return .later }
             switch profile.machine.verdict(minimumValidity: nil, at: now) {
             case .wait:
                 return .needsToken

@@ -371,6 +371,7 @@ struct RotationMachineTests {
             machine.exchangeProgressed(.presenting, at: Example.moment(now))
             machine.exchangeDied("killed", at: Example.moment(now), draw: 0.5)
             #expect(machine.wakeUp == Example.moment(now + wait).boot)
+            #expect(machine.isRepeating, "a question would come between")
             #expect(machine.state(at: Example.moment(now)) == .degraded)
             #expect(machine.lastFailure?.failure.kind == .noAnswer)
             now += wait
@@ -380,6 +381,7 @@ struct RotationMachineTests {
             machine.exchangeBegan(.rotate, at: Example.moment(now).boot)
             machine.exchangeDied("killed", at: Example.moment(now), draw: 0.99)
             let wait = (machine.wakeUp ?? .distantFuture) - Example.moment(now).boot
+            #expect(!machine.isRepeating)
             #expect(wait > last || wait > .seconds(290))
             #expect(wait <= .seconds(300))
             last = wait

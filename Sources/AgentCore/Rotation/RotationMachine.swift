@@ -126,6 +126,17 @@ package struct RotationMachine: Sendable {
         }
     }
 
+    /// Whether the exchange of a token that may be spent has died, and is to be repeated at once: a
+    /// question to the server, which may take a minute, must not come between.
+    package var isRepeating: Bool {
+        guard deaths > 0 else { return false }
+        switch phase {
+        case .resting: return true
+        case .paused(let pause): return pause.backOff == nil
+        case .unread, .exchanging, .ended: return false
+        }
+    }
+
     /// Whether the pause ends in a rotation, and not only in another look at the store: a keyring
     /// that was locked and unlocked is no reason to spend a refresh token ahead of its time.
     private func isRotationDue(after pause: Pause, at now: BootTime) -> Bool {
