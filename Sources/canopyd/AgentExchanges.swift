@@ -6,7 +6,6 @@ extension Agent {
     /// Starts what is due for the profile, answers whoever can be, and tells what changed.
     func settle(_ profile: ServedProfile, at now: Moment) {
         wakeUpIsStale = true
-        profile.rendered = nil
         if profile.process == nil, !profile.isStarting, !isStopping {
             proceed(profile, at: now)
         }

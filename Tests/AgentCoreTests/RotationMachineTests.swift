@@ -553,7 +553,7 @@ struct RotationMachineTests {
             guard walk.faults.isEmpty else { break }
         }
         #expect(walk.faults == [], "seed \(seed)")
-        #expect(walk.tokensGiven > 100 && walk.exchanges > 300)
+        #expect(walk.tokensGiven > 100 && walk.offersMade > 100 && walk.exchanges > 300)
     }
 
     @Test("A changed mode counts for the token in hand")
