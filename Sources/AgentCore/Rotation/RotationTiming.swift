@@ -45,7 +45,8 @@ package enum RotationTiming {
     package static let backOffStart = TimeSpan.seconds(1)
     package static let backOffCeiling = TimeSpan.seconds(300)
 
-    /// The ceiling while the keyring is what fails: it is local, and asking costs nobody else.
+    /// The ceiling while the keyring, or another thing of this machine, is what fails: asking it
+    /// costs nobody else.
     package static let keyringBackOffCeiling = TimeSpan.seconds(60)
 
     /// The next wait after a failure: decorrelated jitter, uniform between the start and three
