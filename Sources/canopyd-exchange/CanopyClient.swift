@@ -41,13 +41,14 @@ final class CanopyClient {
 
     /// Sends one request and reads its answer.
     func send(_ request: CanopyRequest) -> Transmission {
-        guard let handle = curl_easy_init() else { return .notSent("libcurl cannot start") }
-        defer { curl_easy_cleanup(handle) }
-        let transfer = Transfer(hasBody: request.body != nil, memory: memory)
+        // It has to outlive the handle.
         let words = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
         words.update(repeating: 0, count: Int(CURL_ERROR_SIZE))
         defer { words.deallocate() }
+        guard let handle = curl_easy_init() else { return .notSent("libcurl cannot start") }
+        defer { curl_easy_cleanup(handle) }
         _ = ccurl_set_pointer(handle, CURLOPT_ERRORBUFFER, words)
+        let transfer = Transfer(hasBody: request.body != nil, memory: memory)
         var headers: UnsafeMutablePointer<curl_slist>?
         defer { curl_slist_free_all(headers) }
         for line in ["Accept: application/json", "Content-Type: application/json", "Expect:"] {

@@ -193,8 +193,8 @@ final class Listener {
         }
         // Who came by the old path is let in still; nobody else can come that way.
         while accept() {}
-        watch = newWatch
-        if wakeUp != nil { newWatch.wait(for: []) }
+        watch = consume newWatch
+        if wakeUp != nil { watch?.wait(for: []) }
         socket.close()
         socket = new
     }

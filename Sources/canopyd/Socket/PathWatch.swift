@@ -26,6 +26,9 @@ final class PathWatch {
         }
     }
 
+    // Before its descriptor.
+    deinit { watch = nil }
+
     /// Watches the directory that the path leads to now; while there is none, the nearest one
     /// above, in which it may appear again.
     func follow() {
