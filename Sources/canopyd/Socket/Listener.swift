@@ -75,7 +75,7 @@ final class Listener {
             return true
         default:
             let error = SystemError.last("accept4")
-            Journal.warning("No more connections for a moment", ("error", error.description))
+            Journal.write(.connectionsPaused, (.error, error.description))
             pause()
             return false
         }
@@ -96,8 +96,8 @@ final class Listener {
         do throws(SystemError) {
             let peer = try PeerCredentials(of: client)
             guard peer.user == user else {
-                Journal.warning(
-                    "A connection of another user was refused", ("uid", String(peer.user)))
+                Journal.write(
+                    .connectionForeign, (.uid, String(peer.user)))
                 Glibc.close(client)
                 return
             }
@@ -107,7 +107,7 @@ final class Listener {
             }
             try connections.add(client)
         } catch {
-            Journal.warning("A connection was refused", ("error", error.description))
+            Journal.write(.connectionRefused, (.error, error.description))
             Glibc.close(client)
         }
     }
@@ -150,8 +150,8 @@ final class Listener {
             pathWatch = try PathWatch(directory: directory, loop) { [unowned self] in keepPath() }
             keepPath()
         } catch {
-            Journal.warning(
-                "Nobody will notice if the socket's path is lost", ("error", error.description))
+            Journal.write(
+                .pathUnwatched, (.error, error.description))
         }
     }
 
@@ -171,12 +171,12 @@ final class Listener {
         do {
             try replace(by: ListeningSocket(at: address, after: socket.claim))
             complaint = nil
-            Journal.warning("The socket's path was lost, and is made again", ("path", address.path))
+            Journal.write(.pathRemade, (.path, address.path))
             return true
         } catch {
             let words = "\(error)"
             if complaint != words {
-                Journal.error("The socket's path is lost", ("error", words))
+                Journal.write(.pathLost, (.error, words))
             }
             complaint = words
             return false

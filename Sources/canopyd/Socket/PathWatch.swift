@@ -1,3 +1,4 @@
+internal import AgentCore
 internal import Glibc
 internal import LinuxSystem
 
@@ -44,8 +45,8 @@ final class PathWatch {
                 let slash = path.lastIndex(of: "/")
             else {
                 let error = SystemError.last("inotify_add_watch", String(path))
-                return Journal.warning(
-                    "The socket's path is not watched any more", ("error", error.description))
+                return Journal.write(
+                    .pathUnwatched, (.error, error.description))
             }
             path = slash == path.startIndex ? path[...slash] : path[..<slash]
         }
