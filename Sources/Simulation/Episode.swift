@@ -342,7 +342,7 @@ package final class Episode {
             lastTrouble = max(lastTrouble, time)
         case .stateMended:
             // Nothing tells of it: the back-off has to end.
-            lastTrouble = max(lastTrouble, time + RotationTiming.keyringBackOffCeiling.nanoseconds)
+            lastTrouble = max(lastTrouble, time + BackOff.local.ceiling.nanoseconds)
         case .delivery:
             break
         }
@@ -712,7 +712,7 @@ package final class Episode {
     func isFault(_ fault: Fault, in count: Int) -> Bool {
         guard !isCalm, random.isOne(in: count) else { return false }
         figures.faults[fault.rawValue] += 1
-        lastTrouble = max(lastTrouble, time + RotationTiming.keyringBackOffCeiling.nanoseconds)
+        lastTrouble = max(lastTrouble, time + BackOff.local.ceiling.nanoseconds)
         if fault == .keyringCallFailed { toldUntil = 0 }
         return true
     }

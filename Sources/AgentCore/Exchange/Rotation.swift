@@ -122,10 +122,12 @@ package struct Rotation<World: ExchangeWorld> {
 
         try world.announce(.presenting)
         var ambiguous = presentedBefore
-        var retries = RotationTiming.quickRetries[...]
+        let repetitions =
+            presentedBefore ? RotationTiming.laterRetries : RotationTiming.quickRetries
+        var retries = repetitions[...]
         // Counted apart: a network that is down must not use up the quick repetitions that the first
         // request to get through may need.
-        var connections = RotationTiming.quickRetries[...]
+        var connections = repetitions[...]
         var unavailableBefore = false
         while true {
             let sent = Stamp(world.now(), boot: world.boot)
@@ -148,9 +150,13 @@ package struct Rotation<World: ExchangeWorld> {
             case .refused(let words):
                 return .failed(Failure(.refused, words))
             case .toldToWait(let wait, let words):
-                return try obey(wait, words, attempt)
+                return try obey(wait, .zero, words, attempt)
             case .unavailable(let wait, let words):
-                guard !unavailableBefore else { return try obey(wait, words, attempt) }
+                guard !unavailableBefore else {
+                    guard let wait else { return .failed(Failure(.serverError, words)) }
+                    let backOff = BackOff.server(lifetime: attempt.header.access?.lifetime)
+                    return try obey(wait, backOff.ceiling, words, attempt)
+                }
                 unavailableBefore = true
                 ambiguous = true
                 pause = RotationTiming.unavailableRetry
@@ -199,7 +205,7 @@ package struct Rotation<World: ExchangeWorld> {
             signedInAt: header.signedInAt, anchor: header.anchor, lastRotation: now)
         var hold = TimeSpan.zero
         if ambiguous {
-            hold = RotationTiming.hold(lifetime: lifetime ?? RotationTiming.backOffCeiling)
+            hold = RotationTiming.hold(lifetime: lifetime)
         }
         if hold > .zero {
             header.notBefore = NotBefore(since: now, span: hold)
@@ -264,10 +270,11 @@ package struct Rotation<World: ExchangeWorld> {
 
     /// Remembers a `Retry-After` across restarts, in the item.
     private func obey(
-        _ wait: TimeSpan?, _ words: String, _ session: StoredSession
+        _ wait: TimeSpan?, _ spread: TimeSpan, _ words: String, _ session: StoredSession
     ) throws(World.Interruption) -> ExchangeOutcome {
         guard let wait else { return .failed(Failure(.throttled, words)) }
-        let span = RotationTiming.obeyed(retryAfter: wait, draw: world.draw())
+        let span = RotationTiming.obeyed(
+            retryAfter: wait, spread: spread, draw: world.draw())
         var waiting = session
         waiting.header.notBefore = NotBefore(
             since: Stamp(world.now(), boot: world.boot), span: span)
@@ -300,7 +307,7 @@ package struct Rotation<World: ExchangeWorld> {
             // Unrecorded it must not be reported: a restart would present the dead token again.
             try world.announce(
                 .retrying(Failure(.storageFailed, "the end of the session cannot be recorded")))
-            try world.pause(for: RotationTiming.backOffStart)
+            try world.pause(for: BackOff.start)
         }
         try world.emptySlot()
         // A failure is ignored: the item is dead by record, and is never read as anything else.
