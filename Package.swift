@@ -10,6 +10,22 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// What keeps a program small that stays, or that is started for every prompt.
+///
+/// The C++ library that the Swift runtime needs is linked in and no megabyte of its own, nothing is
+/// exported, and what runs stands side by side (bench/order-functions); gold cannot do that.
+func linkedSmall(_ program: String) -> [LinkerSetting] {
+    let directory = "\(Context.packageDirectory)/link"
+    return [
+        .unsafeFlags(
+            [
+                "-use-ld=lld", "-L", directory, "-Xclang-linker", "-static-libgcc",
+                "-Xlinker", "--no-export-dynamic", "-Xlinker", "--no-warn-symbol-ordering",
+                "-Xlinker", "--symbol-ordering-file=\(directory)/\(program)-functions",
+            ], .when(configuration: .release))
+    ]
+}
+
 let package = Package(
     name: "canopyd",
     products: [
@@ -26,7 +42,7 @@ let package = Package(
             name: "LinuxSystem", dependencies: ["AgentCore", "CLinux"], swiftSettings: strict),
         .executableTarget(
             name: "canopyd", dependencies: ["AgentCore", "LinuxSystem", "CLinux", "CSystemd"],
-            swiftSettings: strict),
+            swiftSettings: strict, linkerSettings: linkedSmall("canopyd")),
         .executableTarget(
             name: "canopyd-exchange",
             dependencies: ["AgentCore", "LinuxSystem", "CLinux", "CLibsecret", "CCurl"],
@@ -35,7 +51,7 @@ let package = Package(
         .executableTarget(
             name: "canopyctl", dependencies: ["AgentCore", "LinuxSystem", "CLinux"],
             swiftSettings: strict,
-            linkerSettings: [.unsafeFlags(["-static-executable"])]),
+            linkerSettings: [.unsafeFlags(["-static-executable"])] + linkedSmall("canopyctl")),
         .target(name: "SandboxRules", dependencies: ["AgentCore"], swiftSettings: strict),
         .executableTarget(
             name: "canopy-sandbox",
@@ -58,6 +74,9 @@ let package = Package(
         .testTarget(
             name: "AgentCoreTests", dependencies: ["AgentCore"],
             resources: [.copy("JSONTestSuite")], swiftSettings: strict),
+        .testTarget(
+            name: "LinuxSystemTests", dependencies: ["AgentCore", "LinuxSystem"],
+            swiftSettings: strict),
         .testTarget(
             name: "SimulationTests",
             dependencies: ["Simulation", "AgentCore", "SandboxRules"], swiftSettings: strict),

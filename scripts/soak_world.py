@@ -39,7 +39,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class World:
-    def __init__(self, index, options, root, chance=None):
+    def __init__(self, index, options, root):
         self.index, self.options, self.root = index, options, Path(root)
         self.bin = Path(options.bin)
         self.profiles = [f"p{number}" for number in range(1, options.profiles + 1)]
@@ -337,13 +337,16 @@ class World:
 
     def measure(self):
         """How long an exchange takes now, so that kills hit all of it."""
-        for exchange in self.exchanges():
-            began = time.monotonic()
-            while os.path.exists(f"/proc/{exchange}") and time.monotonic() - began < 1:
-                self.exchanges()
-                time.sleep(0.005)
-            self.span = min(0.5, max(0.04, 0.8 * self.span + 0.2 * 2 * (time.monotonic() - began)))
+        running = self.exchanges()
+        if not running:
             return
+        exchange, began = running[-1], time.monotonic()
+        while exchange in self.exchanges():
+            if time.monotonic() - began > 0.5:
+                return  # It waits for a server that is silent, or slow.
+            time.sleep(0.005)
+        # It was met in the middle.
+        self.span = max(0.04, 0.8 * self.span + 0.2 * 2 * (time.monotonic() - began))
 
     def lose(self, profile, reason):
         """Writes down all there is to know, and goes on with a new sign-in."""

@@ -165,6 +165,16 @@ package enum Limits {
     /// Enforced by `Connection`.
     package static let connectionReadBytes = 2 * requestHeadBytes
 
+    /// Requests for tokens that are remembered, one of each length modulo this.
+    ///
+    /// A desktop has a handful of programs that ask. Enforced by `RecentRequests`.
+    package static let recentRequests = 8
+
+    /// Bytes of a request that is remembered; curl's has 90, an SDK's some hundreds.
+    ///
+    /// Enforced by `RecentRequests`.
+    package static let recentRequestBytes = 1024
+
     /// Bytes of a refused request that are read and thrown away before the connection closes, so
     /// that a client that sends before it reads gets to the answer.
     ///

@@ -68,6 +68,10 @@ static inline int clinux_child_exited(const siginfo_t *report) {
 }
 // Freed memory is overwritten (all but what the thread's cache keeps: GLIBC_TUNABLES says so).
 static inline int clinux_overwrite_freed_memory(void) { return mallopt(M_PERTURB, 165); }
+// Sends the bytes; a peer that is gone is an error and no signal.
+static inline long clinux_send(int fd, const void *bytes, size_t count) {
+    return send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 // Sends the pieces in one call; a peer that is gone is an error and no signal.
 static inline long clinux_send_pieces(int fd, struct iovec *pieces, size_t count) {
     struct msghdr message;

@@ -23,27 +23,45 @@ enum Answers {
         }
     }
 
-    /// An access token that says when it expires, in milliseconds, as its last part; as a JWT or
-    /// opaque.
-    static func accessToken(issued: WallTime, lifetime: Int64, isJWT: Bool) -> String {
-        guard isJWT else { return "o.\(issued.milliseconds + lifetime * 1000)" }
+    /// An access token, as a JWT or opaque, that says in its last part when it expires, in
+    /// milliseconds, and whose it is.
+    static func accessToken(
+        of family: Int, issued: WallTime, lifetime: Int64, isJWT: Bool
+    ) -> String {
+        precondition(family < families, "more sessions than an access token can tell")
+        guard isJWT else {
+            return "o.\((issued.milliseconds + lifetime * 1000) * families + Int64(family))"
+        }
         let expiry = issued.seconds + lifetime
         let claims = base64("{\"iat\":\(issued.seconds),\"exp\":\(expiry)}")
-        return "e30.\(claims).\(expiry * 1000)"
+        return "e30.\(claims).\(expiry * 1000 * families + Int64(family))"
     }
+
+    /// Sessions that an access token can tell apart; an episode has some dozens.
+    private static let families: Int64 = 4096
 
     /// When the server will refuse the access token.
     static func expiry(of token: Secret) -> WallTime {
+        WallTime(milliseconds: lastPart(of: token) / families)
+    }
+
+    /// The number of the family that the access token is of.
+    static func family(of token: Secret) -> Int {
+        Int(lastPart(of: token) % families)
+    }
+
+    private static func lastPart(of token: Secret) -> Int64 {
         token.withBytes { bytes in
             var value: Int64 = 0
             var factor: Int64 = 1
             var index = bytes.count - 1
             while bytes[index] != UInt8(ascii: ".") {
                 value += Int64(bytes[index] - 48) * factor
-                factor *= 10
+                // The last digit's factor is not used any more, and would not fit.
+                if bytes[index - 1] != UInt8(ascii: ".") { factor *= 10 }
                 index -= 1
             }
-            return WallTime(milliseconds: value)
+            return value
         }
     }
 

@@ -11,6 +11,8 @@ package enum Loss: Int, CaseIterable, Sendable {
     case slotLostUnstored
     /// The power was cut between the keyring's write and its fsync.
     case powerCutBeforeSync
+    /// A keyring that writes late was killed before it wrote, and the slot was empty by then.
+    case lateKeyringKilled
     /// The keyring or the home was restored, reset or deleted, and the successor with it.
     case restored
     /// A proxy delivered an old request after the grace.
@@ -19,8 +21,6 @@ package enum Loss: Int, CaseIterable, Sendable {
     case lateRequestReplacedSuccessor
     /// A proxy delivered an old request after the hold: the identity's sessions are over.
     case lateRequestAfterHold
-    /// The same, with a wall clock that was set forward during a reboot within the hold.
-    case lateRequestAcrossBoots
     /// A refresh token's own lifetime passed.
     case expired
 }

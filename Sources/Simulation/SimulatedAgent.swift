@@ -35,7 +35,8 @@ final class SimulatedAgent {
 
     init(_ episode: Episode, mode: RotationMachine.Mode) {
         self.episode = episode
-        machine = RotationMachine(boot: episode.boot, mode: mode)
+        machine = RotationMachine(
+            boot: episode.boot, mode: mode, holdsSuccessor: episode.home.slot.isFull)
     }
 
     /// The earliest thing to be done unasked, in the true time.
@@ -67,10 +68,9 @@ final class SimulatedAgent {
     /// Starts nothing new but a last attempt to store what is in the slot.
     func stop() {
         isStopping = true
-        if let process {
-            if !process.isPresenting { episode.kill(process) }
-        }
-        if process == nil, machine.isUnstored { start(.rotate(mayPresent: false)) }
+        let slot = episode.home.slot
+        if let process, !process.isPresenting, !slot.isFull { episode.kill(process) }
+        if process == nil, slot.isFull { start(.rotate(mayPresent: false)) }
     }
 
     var isIdle: Bool { process == nil }
@@ -114,12 +114,25 @@ final class SimulatedAgent {
         request(.signOut(isLocal: isLocal))
     }
 
+    /// A question to the server, or the order to end the session, if there is a token to ask with.
+    func wantAnswer(revokes: Bool) {
+        guard case .token(let token) = machine.verdict(minimumValidity: nil, at: episode.now)
+        else { return }
+        request(.question(token.value, revokes: revokes))
+    }
+
     private func request(_ job: SimulatedProcess.Job) {
         requests.append(Request(job: job, deadline: episode.time + 55_000_000_000))
         settle()
     }
 
     // MARK: Surroundings
+
+    /// The configuration was reloaded.
+    func modeChanged(to mode: RotationMachine.Mode) {
+        machine.modeChanged(to: mode, at: episode.now, draw: episode.draw())
+        settle()
+    }
 
     func surroundingsChanged() {
         machine.surroundingsChanged(at: episode.now)
@@ -145,8 +158,9 @@ final class SimulatedAgent {
     }
 
     private func proceed() {
-        if !requests.isEmpty {
-            return start(requests.removeFirst().job)
+        if let request = requests.first, !machine.isRepeating || !request.job.isQuestion {
+            requests.removeFirst()
+            return start(request.job)
         }
         switch machine.step(at: episode.now.boot) {
         case .nothing: break
@@ -158,7 +172,8 @@ final class SimulatedAgent {
     private func start(_ job: SimulatedProcess.Job) {
         machine.exchangeBegan(job.kind, at: episode.now.boot)
         let started = SimulatedProcess(
-            job, known: machine.session?.position, agent: self, readyAt: episode.spawnTime(),
+            job, known: machine.session?.position, slot: episode.home.slot, agent: self,
+            readyAt: episode.spawnTime(),
             deadline: episode.time + SimulatedAgent.preparationPatience)
         process = started
         episode.start(started)

@@ -1,17 +1,13 @@
 internal import AgentCore
-internal import SandboxRules
 
 /// The world of one exchange: each call is a step of the simulation, at which anything may happen.
 final class SimulatedExchange: ExchangeWorld {
     /// Thrown where the process is killed.
     struct Killed: Error {}
 
-    private let episode: Episode
-    private let home: SimulatedHome
-    private let process: SimulatedProcess
-
-    /// A successor that this process has received and not put into the slot.
-    private var unslotted: Int?
+    let episode: Episode
+    let home: SimulatedHome
+    let process: SimulatedProcess
 
     init(_ episode: Episode, home: SimulatedHome, process: SimulatedProcess) {
         self.episode = episode
@@ -29,8 +25,8 @@ final class SimulatedExchange: ExchangeWorld {
     }
 
     /// Lets time pass and things happen; throws if this process is gone then.
-    private func step(taking time: Int64) throws(Killed) {
-        if unslotted != nil {
+    func step(taking time: Int64) throws(Killed) {
+        if process.isUnslotted {
             episode.violate("step 5: a successor was received and not put into the slot first")
         }
         episode.step(taking: time)
@@ -42,7 +38,7 @@ final class SimulatedExchange: ExchangeWorld {
         if process.isKilled || episode.violation != nil { throw Killed() }
     }
 
-    private func requireLock(_ name: StaticString) {
+    func requireLock(_ name: StaticString) {
         if home.lockHolder !== process {
             episode.violate("I1: \(name) was called without the profile's lock")
         }
@@ -54,14 +50,15 @@ final class SimulatedExchange: ExchangeWorld {
         try step(taking: 100_000)
         guard home.lockHolder == nil else { return false }
         home.lockHolder = process
+        if home === episode.home { process.target = episode.liveFamily }
         return true
     }
 
-    var isSlotKept: Bool { process.agent != nil }
+    var isSlotKept: Bool { process.agent != nil || episode.keepsDescriptors }
 
     func readSlot() throws(Killed) -> SlotContents {
         try step(taking: 10_000)
-        switch home.slot {
+        switch process.slot.contents {
         case .empty: return .empty
         case .torn: return .torn
         case .session(let session): return .session(session)
@@ -70,10 +67,11 @@ final class SimulatedExchange: ExchangeWorld {
 
     func fillSlot(_ session: StoredSession) throws(Killed) -> Bool {
         requireLock("fillSlot")
-        unslotted = nil
-        home.slot = .torn
+        process.isUnslotted = false
+        guard !process.slot.isUnwritable else { return false }
+        process.slot.tear()
         try step(taking: 10_000)
-        home.slot = .session(session)
+        process.slot.fill(session)
         episode.noteSuccessor(session, .inSlot)
         try settle()
         return true
@@ -82,13 +80,15 @@ final class SimulatedExchange: ExchangeWorld {
     func emptySlot() throws(Killed) {
         requireLock("emptySlot")
         try step(taking: 10_000)
+        guard !process.slot.isUnwritable else { return }
         checkSlotIsOver()
-        home.slot = .empty
+        process.slot.empty()
+        if episode.takenAt >= process.readyAt { episode.releaseTreasure() }
     }
 
     /// I5: the slot's successor is emptied once the keyring has it, or once it is of no use.
     private func checkSlotIsOver() {
-        guard case .session(let slot) = home.slot, !episode.isDisturbed else { return }
+        guard case .session(let slot) = process.slot.contents, !episode.isDisturbed else { return }
         let token = Answers.number(slot.refreshToken)
         guard episode.server.isAlive(episode.server.fates[token].family, at: episode.time),
             episode.server.fates[token].successor == .none,
@@ -100,9 +100,9 @@ final class SimulatedExchange: ExchangeWorld {
         {
             return
         }
-        if !home.keyring.writesAtOnce, home.keyring.live?.refreshToken == slot.refreshToken {
-            return
-        }
+        if !home.keyring.writesAtOnce, home.keyring.token == token { return }
+        let parent = episode.server.fates[episode.server.fates[token].parent]
+        if parent.lostByLateKeyring { return }
         episode.violate("I5: the slot was emptied before the keyring had its good successor")
     }
 
@@ -127,8 +127,10 @@ final class SimulatedExchange: ExchangeWorld {
 
     func readItem(knowing signIns: KnownSignIns?) throws(Killed) -> Reading<ItemContents> {
         if let failure = try keyringFailure() { return .failed(failure) }
-        guard let item = home.keyring.live else { return .found(.none) }
-        return .found(home.isOtherMachine ? .otherMachine : .session(item))
+        guard let item = home.keyring.live else {
+            return .found(home.holdsForeignItem ? .otherMachine : .none)
+        }
+        return .found(.session(item))
     }
 
     func writeItem(_ session: StoredSession) throws(Killed) -> Failure? {
@@ -143,6 +145,13 @@ final class SimulatedExchange: ExchangeWorld {
             }
             return failure
         }
+        if home.keyring.live == nil,
+            episode.isFault(.emptyItemLeft, in: episode.rates.keyringCall / 4)
+        {
+            // gnome-keyring ended between its two writes of a new item.
+            home.keyring.leaveEmptyItem()
+            return Failure(.keyringUnavailable, "the connection is closed")
+        }
         if !home.keyring.dropsWrites { write(session, begun: began) }
         try settle()
         return nil
@@ -152,6 +161,7 @@ final class SimulatedExchange: ExchangeWorld {
         checkOverwriting(with: session)
         let isNew = home.keyring.live?.refreshToken != session.refreshToken
         home.keyring.write(session, at: episode.time)
+        if home === episode.home { episode.noteTreasure() }
         if isNew { episode.noteStored(session, at: began) }
         episode.noteSuccessor(session, .stored)
     }
@@ -214,7 +224,9 @@ final class SimulatedExchange: ExchangeWorld {
         }
         return .found(
             StateContents(
-                signIns: home.signIns, runtimeMarks: home.runtimeMarks, anchor: home.anchor))
+                signIns: home.signIns, runtimeMarks: home.runtimeMarks,
+                // As canopyd-exchange has it: a file that names another one vouches for nothing.
+                anchor: home.state?.isCopy == true ? nil : home.anchor))
     }
 
     func writeSignIns(_ signIns: KnownSignIns) throws(Killed) -> Failure? {
@@ -225,10 +237,12 @@ final class SimulatedExchange: ExchangeWorld {
         }
         if episode.isFault(.stateCallFailed, in: episode.rates.stateCall) {
             // The rename was done, and the directory's fsync failed.
-            if episode.isOne(in: 3) { home.signIns = signIns }
+            if episode.isOne(in: 3) { home.rename(signIns) }
             return Failure(.storageFailed, "EIO")
         }
-        home.signIns = signIns
+        home.rename(signIns)
+        try step(taking: 1_000_000)
+        home.syncState()
         try step(taking: 100_000)
         home.runtimeMarks = signIns.marks
         return nil
@@ -252,150 +266,5 @@ final class SimulatedExchange: ExchangeWorld {
         if progress == .presenting { process.isPresenting = true }
         if let agent = process.agent { agent.heard(progress) }
         try settle()
-    }
-
-    // MARK: Server
-
-    func present(_ refreshToken: Secret, to baseURL: String) throws(Killed) -> Transmission {
-        requireLock("present")
-        let token = Answers.number(refreshToken)
-        checkPresenting(token)
-        episode.figures.presentations += 1
-        try step(taking: 0)
-        if episode.networkDownUntil > episode.time {
-            try step(taking: episode.random.time(5, 10_000))
-            return .notSent("no route")
-        }
-        let fault = episode.answerFault()
-        episode.isPresenting = process
-        defer {
-            episode.isPresenting = nil
-            let time = episode.time
-            episode.server.note(token) { $0.knownLostAt = time }
-        }
-        let wasSent = episode.noteSent(token)
-        return try transmit(token, fault, isRepetition: wasSent)
-    }
-
-    private func checkPresenting(_ token: Int) {
-        if episode.isPresenting != nil {
-            episode.violate("I1: two requests of one sign-in were in flight")
-        }
-        if !process.isPresenting {
-            episode.violate("a token was presented before canopyd was told")
-        }
-        guard let signIn = home.keyring.live?.header.signIn else {
-            if !episode.isDisturbed {
-                episode.violate("I2: a token was presented that is not in the keyring")
-            }
-            return
-        }
-        episode.checkPresenting(token, of: signIn, from: home, by: process)
-    }
-
-    private func transmit(
-        _ token: Int, _ fault: Fault?, isRepetition: Bool
-    ) throws(Killed) -> Transmission {
-        let episode = episode
-        var isProcessed = false
-        do throws(Killed) {
-            try step(taking: episode.latency())
-            switch fault {
-            case .requestLost:
-                isProcessed = true
-                try step(taking: episode.silence())
-                return .lost("no answer")
-            case .requestQueued:
-                isProcessed = true
-                episode.queueRequest(token)
-                try step(taking: episode.silence())
-                return .lost("no answer")
-            case .portal:
-                isProcessed = true
-                return episode.portalAnswer()
-            case .serverError:
-                isProcessed = true
-                return episode.serverErrorAnswer()
-            case .throttled:
-                isProcessed = true
-                return episode.waitAnswer(429, of: token)
-            case .unavailable where episode.isOne(in: 2):
-                isProcessed = true
-                return episode.waitAnswer(503, of: token)
-            default:
-                break
-            }
-            isProcessed = true
-            let outcome = episode.present(token, isLate: false)
-            try step(taking: episode.latency())
-            switch fault {
-            case .answerLost:
-                try step(taking: episode.silence())
-                return .lost("reset")
-            case .serverErrorAfterRotation:
-                return episode.serverErrorAnswer()
-            case .unavailable:
-                return episode.waitAnswer(503, of: token)
-            default:
-                break
-            }
-            let (transmission, successor) = episode.answer(
-                to: outcome, token: token, cut: fault == .answerCut,
-                withoutAccessToken: fault == .answerWithoutAccessToken,
-                isRepetition: isRepetition, keyringWritesAtOnce: keyringWritesAtOnce)
-            unslotted = successor
-            return transmission
-        } catch {
-            // Killed with its request on the way: a proxy may still deliver it.
-            if !isProcessed, episode.isOne(in: 2) { episode.queueRequest(token) }
-            throw error
-        }
-    }
-
-    func signIn(at baseURL: String, publishableKey: String) throws(Killed) -> Transmission {
-        requireLock("signIn")
-        if episode.networkDownUntil > episode.time {
-            try step(taking: episode.random.time(5, 10_000))
-            return .notSent("no route")
-        }
-        let fault = episode.answerFault()
-        try step(taking: episode.latency())
-        switch fault {
-        case .requestLost, .requestQueued: return .lost("no answer")
-        case .portal: return episode.portalAnswer()
-        case .serverError: return episode.serverErrorAnswer()
-        case .throttled: return episode.waitAnswer(429, of: nil)
-        default: break
-        }
-        let token = episode.server.signIn(at: episode.time)
-        try step(taking: episode.latency())
-        guard let token else { return episode.envelopeAnswer(403) }
-        switch fault {
-        case .answerLost: return .lost("reset")
-        case .serverErrorAfterRotation: return episode.serverErrorAnswer()
-        default: return episode.grantAnswer(token, withoutAccessToken: false)
-        }
-    }
-
-    func signOut(
-        _ accessToken: Secret, naming refreshToken: Secret?, at baseURL: String
-    ) throws(Killed) -> Transmission {
-        if episode.networkDownUntil > episode.time {
-            try step(taking: episode.random.time(5, 10_000))
-            return .notSent("no route")
-        }
-        let fault = episode.answerFault()
-        try step(taking: episode.latency())
-        switch fault {
-        case .requestLost, .requestQueued: return .lost("no answer")
-        case .portal: return episode.portalAnswer()
-        case .serverError: return episode.serverErrorAnswer()
-        default: break
-        }
-        if let refreshToken {
-            episode.endByUser(Answers.number(refreshToken))
-        }
-        try step(taking: episode.latency())
-        return fault == .answerLost ? .lost("reset") : episode.plainAnswer(204, "")
     }
 }

@@ -19,7 +19,15 @@ struct SimulatedKeyring {
     var dropsWrites = false
 
     /// What a read returns.
-    private(set) var live: StoredSession?
+    private(set) var live: StoredSession? {
+        didSet { token = live.map { Answers.number($0.refreshToken) } }
+    }
+
+    /// The number of the refresh token in ``live``; nil for none.
+    private(set) var token: Int?
+
+    /// Whether there is an item with an empty secret, which is no item to a reader.
+    private(set) var hasEmptyItem = false
 
     /// What a power cut leaves.
     private(set) var disk: StoredSession?
@@ -34,8 +42,15 @@ struct SimulatedKeyring {
     mutating func write(_ session: StoredSession?, at time: Int64) {
         flush(at: time)
         live = session
+        hasEmptyItem = false
         // The kernel's own journal commits every few seconds; 30 is the longest default.
         if flushAt == nil { flushAt = time + (writesAtOnce ? 30 : 5) * 1_000_000_000 }
+    }
+
+    /// A new item is begun, and its secret never comes.
+    mutating func leaveEmptyItem() {
+        guard live == nil else { return }
+        hasEmptyItem = true
     }
 
     /// A call that nobody waits for any more, done when the keyring answers again.
@@ -78,10 +93,21 @@ struct SimulatedKeyring {
         flushAt = nil
     }
 
+    /// The program is killed; what it gave the kernel stays.
+    mutating func kill(at time: Int64) {
+        belated = nil
+        condition = .gone
+        guard !writesAtOnce else { return }
+        flush(at: time)
+        live = disk
+        flushAt = nil
+    }
+
     /// Somebody puts another file in its place.
     mutating func replace(_ session: StoredSession?) {
         live = session
         disk = session
+        hasEmptyItem = false
         flushAt = nil
     }
 }

@@ -7,6 +7,8 @@ final class SimulatedProcess {
         case rotate(mayPresent: Bool)
         case signIn
         case signOut(isLocal: Bool)
+        /// Asks the server something, or to end the session, with an access token.
+        case question(Secret, revokes: Bool)
 
         var kind: JobKind {
             switch self {
@@ -14,12 +16,24 @@ final class SimulatedProcess {
             case .rotate: .rotate
             case .signIn: .signIn
             case .signOut: .signOut
+            case .question(_, let revokes): revokes ? .revokeSession : .identity
+            }
+        }
+
+        /// Whether it only asks the server, with an access token.
+        var isQuestion: Bool {
+            switch self {
+            case .question: true
+            case .load, .rotate, .signIn, .signOut: false
             }
         }
     }
 
     let job: Job
     let known: Generation?
+
+    /// The slot that was handed to it, which it keeps alive.
+    let slot: SimulatedSlot
 
     /// When it has got ready.
     let readyAt: Int64
@@ -36,12 +50,28 @@ final class SimulatedProcess {
     var isKilled = false
     var isPresenting = false
 
+    /// The number of a refresh token that it received and has in its memory.
+    var received: Int?
+
+    /// Whether what it received is not in the slot yet.
+    var isUnslotted = false
+
+    /// The session that was stored and alive when it took the lock; nil if none was.
+    var target: SimulatedServer.Family?
+
+    /// How often its requests failed, by cause.
+    var failures: [Failure.Kind: Int] = [:]
+
     /// The lock's patience, as in canopyd-exchange.
     static let lockPatience: Int64 = 15_000_000_000
 
-    init(_ job: Job, known: Generation?, agent: SimulatedAgent?, readyAt: Int64, deadline: Int64) {
+    init(
+        _ job: Job, known: Generation?, slot: SimulatedSlot, agent: SimulatedAgent?,
+        readyAt: Int64, deadline: Int64
+    ) {
         self.job = job
         self.known = known
+        self.slot = slot
         self.agent = agent
         self.readyAt = readyAt
         self.deadline = deadline
@@ -50,7 +80,7 @@ final class SimulatedProcess {
 
     var needsLock: Bool {
         switch job {
-        case .load: false
+        case .load, .question: false
         case .rotate, .signIn, .signOut: true
         }
     }

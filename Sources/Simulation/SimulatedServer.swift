@@ -8,6 +8,11 @@ struct SimulatedServer {
     let key: KeyID
     let identity: IdentityID
 
+    /// Whether a sign-out that names a refresh token is refused as malformed.
+    let isStrict: Bool
+
+    typealias Family = FamilyID
+
     /// By token number.
     private(set) var fates: [TokenFate] = []
 
@@ -17,6 +22,8 @@ struct SimulatedServer {
         let generation: Int
         /// The token whose presentation brought it; itself for a sign-in's.
         let parent: Int
+        /// Whether the session belongs to another machine's copy of the home.
+        let isOfCopy: Bool
         /// Whether it was ever on its way to the server.
         var wasSent = false
         /// How far any successor of it came.
@@ -29,6 +36,8 @@ struct SimulatedServer {
         var lastSentAt: Int64 = 0
         /// When the latest request that carried it was known to have brought nothing.
         var knownLostAt: Int64 = 0
+        /// Whether the answer that was lost was the last of its exchange's quick repetitions.
+        var wasLastRetry = false
         /// When an exchange received it.
         var receivedAt: Int64 = 0
         /// Before this it must not be presented: the hold, and KWallet's.
@@ -42,6 +51,8 @@ struct SimulatedServer {
         var lostItsSlot = false
         /// Whether a successor of it was in the keyring and not on the disk in a power cut.
         var lostByPowerCut = false
+        /// Whether a late keyring had a successor of it and was killed before it wrote.
+        var lostByLateKeyring = false
 
         enum Progress: Int, Comparable {
             case none
@@ -63,22 +74,29 @@ struct SimulatedServer {
         WallTime(milliseconds: epoch + time / 1_000_000)
     }
 
-    init(rules: ServerRules, lifetime: Int64) {
+    init(rules: ServerRules, lifetime: Int64, isStrict: Bool) {
         ledger = SessionLedger(rules: rules)
         self.lifetime = lifetime
+        self.isStrict = isStrict
         key = ledger.addKey(delivery: .body)
         identity = ledger.addIdentity(email: "ada@example.com", password: "countess")
     }
 
+    /// How long a sign-in has to wait; nil if it may go on, and it counts then.
+    mutating func signInWait(isOfCopy: Bool, at time: Int64) -> TimeSpan? {
+        ledger.signInWait(address: isOfCopy ? 2 : 1, at: SimulatedServer.now(time))
+    }
+
     /// A new session; the number of its refresh token.
-    mutating func signIn(at time: Int64) -> Int? {
+    mutating func signIn(isOfCopy: Bool, at time: Int64) -> Int? {
         let fresh = fates.count
         guard
             let family = ledger.signIn(
                 key: key, identity: identity, fresh: RefreshTokenID(UInt64(fresh)),
                 at: SimulatedServer.now(time))
         else { return nil }
-        fates.append(TokenFate(family: family, generation: 0, parent: fresh))
+        fates.append(
+            TokenFate(family: family, generation: 0, parent: fresh, isOfCopy: isOfCopy))
         return fresh
     }
 
@@ -97,7 +115,8 @@ struct SimulatedServer {
             if Int(id.number) == fresh {
                 fates.append(
                     TokenFate(
-                        family: family, generation: fates[token].generation + 1, parent: token))
+                        family: family, generation: fates[token].generation + 1, parent: token,
+                        isOfCopy: fates[token].isOfCopy))
                 // The successor of an answer that was lost is retired by the answer to its retry.
                 if before != token, isLate { fates[before].wasReplacedLate = true }
             }
@@ -105,6 +124,13 @@ struct SimulatedServer {
             break
         }
         return outcome
+    }
+
+    /// Whose access token it is; nil if it is over, or its session is.
+    func family(of accessToken: Secret, at time: Int64) -> FamilyID? {
+        let number = Answers.family(of: accessToken)
+        guard Answers.expiry(of: accessToken) > SimulatedServer.now(time) else { return nil }
+        return ledger.allFamilies.first { $0.number == number && isAlive($0, at: time) }
     }
 
     func isAlive(_ family: FamilyID, at time: Int64) -> Bool {

@@ -17,11 +17,19 @@ package enum Theme: String, CaseIterable, Sendable {
         switch self {
         case .kills:
             FaultRates(
-                atStep: 40, events: [.exchangeKilled, .agentKilled, .bothKilled, .networkDown],
+                atStep: 40,
+                events: [
+                    .exchangeKilled, .agentKilled, .bothKilled, .keyringKilled, .stopped,
+                    .networkDown,
+                ],
                 request: 6, answers: [.requestLost, .answerLost, .serverError])
         case .network:
             FaultRates(
-                atStep: 300, events: [.networkDown, .networkDown, .agentKilled, .suspended],
+                atStep: 300,
+                events: [
+                    .networkDown, .networkDown, .portalSpell, .outageSpell, .throttlingSpell,
+                    .agentKilled, .suspended,
+                ],
                 request: 2,
                 answers: [
                     .requestLost, .answerLost, .answerCut, .portal, .serverError,
@@ -40,14 +48,16 @@ package enum Theme: String, CaseIterable, Sendable {
                 atStep: 60,
                 events: [
                     .keyringLocked, .keyringGone, .keyringHangs, .keyringDropsWrites,
-                    .exchangeKilled, .agentKilled, .bothKilled,
+                    .keyringKilled, .slotUnwritable, .exchangeKilled, .agentKilled, .bothKilled,
+                    .stopped,
                 ],
                 request: 20, answers: [.answerLost], keyringCall: 25)
         case .power:
             FaultRates(
                 atStep: 50,
                 events: [
-                    .powerCut, .powerCut, .rebooted, .suspended, .keyringLocked, .agentKilled,
+                    .powerCut, .powerCut, .rebooted, .stopped, .suspended, .keyringLocked,
+                    .agentKilled,
                 ],
                 request: 10, answers: [.answerLost, .requestLost], keyringCall: 200)
         case .storage:
@@ -55,7 +65,7 @@ package enum Theme: String, CaseIterable, Sendable {
                 atStep: 50,
                 events: [
                     .diskFull, .stateUnreadable, .keyringLocked, .exchangeKilled, .agentKilled,
-                    .sessionRevoked, .rebooted,
+                    .sessionRevoked, .rebooted, .powerCut,
                 ],
                 request: 10, answers: [.answerLost], keyringCall: 100, stateCall: 20)
         case .copies:
@@ -63,38 +73,42 @@ package enum Theme: String, CaseIterable, Sendable {
                 atStep: 60,
                 events: [
                     .homeCopied, .homeCopied, .homeCopied, .keyringRestored, .homeRestored,
-                    .stateDeleted, .keyringReset, .rebooted, .bothKilled,
+                    .filesRestored, .stateDeleted, .keyringReset, .rebooted, .bothKilled,
                 ],
                 request: 20, answers: [.answerLost])
         case .clocks:
             FaultRates(
-                atStep: 40, events: [.clockStepped, .clockStepped, .suspended, .rebooted],
-                request: 8, answers: [.answerLost, .throttled, .unavailable])
+                atStep: 40,
+                events: [.clockStepped, .clockStepped, .modeChanged, .suspended, .rebooted],
+                request: 8, answers: [.answerLost, .requestQueued, .throttled, .unavailable])
         case .signIns:
             FaultRates(
                 atStep: 60,
                 events: [
                     .exchangeKilled, .bothKilled, .keyringLocked, .diskFull, .powerCut,
-                    .sessionRevoked, .agentKilled,
+                    .sessionRevoked, .identityRevoked, .agentKilled, .stopped,
                 ],
                 request: 8, answers: [.answerLost, .requestLost, .serverError, .throttled],
-                keyringCall: 50, stateCall: 50, userActs: 3)
+                keyringCall: 50, stateCall: 50, userActs: 3, refusedAccess: 6)
         case .everything:
             FaultRates(
                 atStep: 80,
                 events: [
-                    .exchangeKilled, .agentKilled, .bothKilled, .suspended, .rebooted, .powerCut,
-                    .clockStepped, .networkDown, .sessionRevoked, .identityInactive,
-                    .keyringLocked, .keyringGone, .keyringHangs, .keyringDropsWrites, .diskFull,
-                    .stateUnreadable, .homeCopied, .keyringRestored, .homeRestored,
-                    .stateDeleted, .keyringReset,
+                    .exchangeKilled, .agentKilled, .bothKilled, .stopped, .suspended, .rebooted,
+                    .powerCut, .clockStepped, .modeChanged, .networkDown, .portalSpell,
+                    .outageSpell,
+                    .throttlingSpell, .sessionRevoked, .identityRevoked, .identityInactive,
+                    .keyringLocked, .keyringGone, .keyringHangs, .keyringKilled,
+                    .keyringDropsWrites, .slotUnwritable, .diskFull, .stateUnreadable,
+                    .homeCopied, .keyringRestored, .homeRestored, .filesRestored, .stateDeleted,
+                    .keyringReset,
                 ],
                 request: 6,
                 answers: [
                     .requestLost, .answerLost, .answerCut, .portal, .serverError, .requestQueued,
                     .serverErrorAfterRotation, .throttled, .unavailable, .answerWithoutAccessToken,
                 ],
-                keyringCall: 100, stateCall: 100, userActs: 20)
+                keyringCall: 100, stateCall: 100, userActs: 20, refusedAccess: 10)
         }
     }
 }
@@ -111,6 +125,8 @@ struct FaultRates {
     var stateCall = 0
     /// Clients of which one signs in or out.
     var userActs = 60
+    /// Requests with a good access token, of which one is refused.
+    var refusedAccess = 0
     /// Whether a proxy delivers after the hold, which nothing can protect from.
     var deliversAfterHold = false
 }

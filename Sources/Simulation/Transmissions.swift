@@ -49,10 +49,10 @@ extension Episode {
     }
 
     /// Told to wait; `token` is the one that must.
-    func waitAnswer(_ status: Int, of token: Int?) -> Transmission {
-        let seconds = Int64(random.below(random.isOne(in: 4) ? 3000 : 60))
+    func waitAnswer(_ status: Int, of token: Int?, seconds told: Int64? = nil) -> Transmission {
+        let seconds = told ?? Int64(random.below(random.isOne(in: 4) ? 3000 : 60))
         let retryAfter: String?
-        lastTrouble = max(lastTrouble, time + max(60, seconds * 2) * 1_000_000_000)
+        lastTrouble = max(lastTrouble, time + max(60, min(seconds, 900) * 2) * 1_000_000_000)
         switch random.below(5) {
         case 0 where status == 429: retryAfter = nil
         case 1: retryAfter = Answers.httpDate(SimulatedServer.now(time) + .seconds(seconds))
@@ -69,7 +69,8 @@ extension Episode {
     func grantAnswer(_ token: Int, withoutAccessToken: Bool) -> Transmission {
         let isJWT = random.isOne(in: 2)
         let accessToken = Answers.accessToken(
-            issued: SimulatedServer.now(time), lifetime: server.lifetime, isJWT: isJWT)
+            of: server.fates[token].family.number, issued: SimulatedServer.now(time),
+            lifetime: server.lifetime, isJWT: isJWT)
         return plainAnswer(
             200,
             Answers.grant(
@@ -134,7 +135,14 @@ extension Episode {
                 status: answer.status, retryAfter: nil, date: answer.date, body: body))
     }
 
-    func endByUser(_ token: Int) {
-        server.ledger.logOut(server.fates[token].family)
+    /// Seconds until the spell is over.
+    var spellLeft: Int64 {
+        max(1, ((spell?.until ?? 0) - time) / 1_000_000_000)
+    }
+
+    /// The user ends the session in the server's list.
+    func revoke(_ family: FamilyID) {
+        _ = server.ledger.revokeSession(
+            row: server.ledger.currentToken(of: family), of: server.identity)
     }
 }

@@ -131,6 +131,7 @@ struct ClientConnection: ~Copyable {
     }
 
     private func receive(into received: inout ReceivedBytes) throws(Complaint) {
+        received.makeRoom()
         while true {
             let count = recv(
                 descriptor, received.free.baseAddress, received.free.count,

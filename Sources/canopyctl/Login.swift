@@ -37,7 +37,7 @@ enum Login: Command {
         let response = try client.post(
             Target.profile(profile, "/login"), body: body(server, email, password),
             seconds: Limits.clientServerSeconds
-        ).expecting(200, 202)
+        ).expecting(200, or: 202)
         if response.status == 200 {
             try tell(response)
             return .done

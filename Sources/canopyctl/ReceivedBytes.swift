@@ -6,10 +6,10 @@ struct ReceivedBytes: ~Copyable {
     private var storage = SecretMemory.locked.allocate(ReceivedBytes.initialBytes)
     var count = 0
 
-    /// A token of a usual size with its head; and never less than a head may have.
-    private static let initialBytes = Limits.responseHeadBytes
+    /// A token of a usual size with its head, in one page.
+    private static let initialBytes = 4096
 
-    /// Where the next bytes go; never empty while the answer is incomplete.
+    /// Where the next bytes go; see ``makeRoom()``.
     var free: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(rebasing: storage[count...])
     }
@@ -20,6 +20,11 @@ struct ReceivedBytes: ~Copyable {
 
     func head() throws(ResponseHead.Malformed) -> ResponseHead? {
         try ResponseHead.parse(bytes)
+    }
+
+    /// Sees to it that ``free`` is not empty, for an answer whose length is not known yet.
+    mutating func makeRoom() {
+        if free.isEmpty { reserve(2 * storage.count) }
     }
 
     /// Makes room for `size` bytes in all; what was there is wiped.

@@ -21,6 +21,15 @@ struct Response: ~Copyable {
             rebasing: received.bytes[head.byteCount..<head.byteCount + bodyBytes])
     }
 
+    /// As the answer says it, for a complaint.
+    private var mediaType: String {
+        String(decoding: received.bytes[head.mediaType], as: UTF8.self)
+    }
+
+    private func isOf(_ mediaType: StaticString) -> Bool {
+        head.hasMediaType(mediaType, in: received.bytes)
+    }
+
     /// Reads the body as JSON; the view must not leave `read`.
     func json<Result>(_ read: (JSONValue) throws(Complaint) -> Result) throws(Complaint) -> Result {
         let value: JSONValue
@@ -32,11 +41,11 @@ struct Response: ~Copyable {
         return try read(value)
     }
 
-    /// Passes the response on if it has one of the statuses, else throws its problem.
-    consuming func expecting(_ statuses: Int...) throws(Complaint) -> Response {
-        if statuses.contains(status) { return self }
-        guard head.mediaType == "application/problem+json" else {
-            throw .incomprehensible("status \(status), \(head.mediaType)")
+    /// Passes the response on if it has one of two statuses, else throws its problem.
+    consuming func expecting(_ wanted: Int, or other: Int? = nil) throws(Complaint) -> Response {
+        if status == wanted || status == other { return self }
+        guard isOf("application/problem+json") else {
+            throw .incomprehensible("status \(status), \(mediaType)")
         }
         throw try json { value throws(Complaint) in ReceivedProblem(value).complaint }
     }
@@ -49,8 +58,8 @@ struct Response: ~Copyable {
 
     /// Writes `prefix`, the bare token that the body is, and a newline, in one piece.
     func printToken(after prefix: StaticString = "") throws(Complaint) {
-        guard head.mediaType == "text/plain" else {
-            throw .incomprehensible("a token was asked for as text, and came as \(head.mediaType)")
+        guard isOf("text/plain") else {
+            throw .incomprehensible("a token was asked for as text, and came as \(mediaType)")
         }
         var token = body
         if token.last == UInt8(ascii: "\n") {

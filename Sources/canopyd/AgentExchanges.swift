@@ -6,7 +6,6 @@ extension Agent {
     /// Starts what is due for the profile, answers whoever can be, and tells what changed.
     func settle(_ profile: ServedProfile, at now: Moment) {
         wakeUpIsStale = true
-        profile.rendered = nil
         if profile.process == nil, !profile.isStarting, !isStopping {
             proceed(profile, at: now)
         }
@@ -28,6 +27,8 @@ extension Agent {
                 continue
             case .needsToken:
                 profile.machine.validityWanted(at: now)
+            case .later:
+                break
             }
             break
         }
@@ -44,6 +45,8 @@ extension Agent {
     private enum Readiness {
         case ready(Job)
         case needsToken
+        /// A repetition comes first that must not miss the server's grace.
+        case later
         case refused(Problem)
     }
 
@@ -70,6 +73,7 @@ extension Agent {
             job.isLocal = isLocal
             return .ready(job)
         case .identity, .sessions, .revokeSession:
+            guard !profile.machine.isRepeating else { return .later }
             switch profile.machine.verdict(minimumValidity: nil, at: now) {
             case .wait:
                 return .needsToken

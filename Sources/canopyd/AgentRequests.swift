@@ -6,6 +6,11 @@ extension Agent {
     /// How long a request that needs an exchange of its own may wait for its turn.
     private static let requestPatience = TimeSpan.seconds(55)
 
+    /// The bytes of the answer to a token request that can be answered from memory.
+    func preparedToken(_ wish: RecentRequests.Wish, at now: Moment) -> Secret? {
+        profiles[wish.profile]?.preparedToken(minimumValidity: wish.minimumValidity, at: now)
+    }
+
     /// Answers a request; nil if the answer comes later, through ``deliver``.
     func handle(_ route: Route, body: Secret?, from client: ClientID) -> Reply? {
         let now = Moment.now

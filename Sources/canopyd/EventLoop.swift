@@ -3,15 +3,23 @@ internal import CLinux
 internal import CSystemd
 internal import LinuxSystem
 
-/// The one loop of the daemon: sd-event.
+/// The one loop of the daemon: a set of descriptors, with sd-event as one of them.
 ///
-/// What is watched is an object whose end is the end of the watching: sd-event knows the object's
+/// Clients' descriptors stand in the set itself, so that a request costs one call of `epoll_wait`;
+/// timers, signals, children and the buses are sd-event's, whose own descriptor says when one of
+/// them is due (sd_event_get_fd(3)).
+///
+/// What is watched is an object whose end is the end of the watching: the loop knows the object's
 /// address, so the source is taken away before the object goes.
 final class EventLoop {
     private let event: OpaquePointer
     private let descriptors: DescriptorSet
-    private var isOver = false
     private let timer: BootTimer
+    private var others: DescriptorWatch?
+    private var isOver = false
+
+    /// Whether sd-event's descriptor will tell of everything that sd-event has to do.
+    private var isPrepared = false
 
     /// Throws if the kernel gives no epoll or timer descriptors.
     init() throws(SystemError) {
@@ -19,8 +27,11 @@ final class EventLoop {
         try check("sd_event_new", sd_event_new(&made))
         guard let made else { preconditionFailure("sd_event_new gave nothing and no error") }
         event = made
-        descriptors = try DescriptorSet(made)
+        descriptors = try DescriptorSet()
         timer = try BootTimer(event)
+        others = try watch(sd_event_get_fd(event), .readable) { [unowned self] _ in
+            changed()
+        }
     }
 
     /// Answers the service manager's watchdog, if it set one.
@@ -40,9 +51,33 @@ final class EventLoop {
         while !isOver {
             let next = turn(timer.hasGoneOff)
             if isOver { break }
-            try timer.set(next.wakeUp)
-            try check("sd_event_run", sd_event_run(event, next.hasWork ? 0 : UInt64.max))
+            if try timer.set(next.wakeUp) { changed() }
+            // Both in each round: neither clients nor a bus that never falls silent shut out the
+            // others.
+            let hasServed = isPrepared ? false : try serveOthers()
+            descriptors.serve(waits: !next.hasWork && !hasServed)
         }
+    }
+
+    /// Says that sd-event has something to do, or to wait for, that it had not before.
+    ///
+    /// Whoever adds to it or sends on a bus of its says so: it looks at that only in ``run(_:)``.
+    func changed() { isPrepared = false }
+
+    /// Lets sd-event serve one of its sources, and returns true; or prepares it for waiting.
+    private func serveOthers() throws(SystemError) -> Bool {
+        if sd_event_get_state(event) == SD_EVENT_ARMED {
+            if try check("sd_event_wait", sd_event_wait(event, 0)) > 0 {
+                try check("sd_event_dispatch", sd_event_dispatch(event))
+                return true
+            }
+        }
+        if try check("sd_event_prepare", sd_event_prepare(event)) > 0 {
+            try check("sd_event_dispatch", sd_event_dispatch(event))
+            return true
+        }
+        isPrepared = true
+        return false
     }
 
     func stop() { isOver = true }
@@ -57,21 +92,27 @@ final class EventLoop {
 
     /// Calls `handler` when the signal comes; it has to be blocked.
     func watch(signal: Int32, _ handler: @escaping () -> Void) throws(SystemError) -> SignalWatch {
-        try SignalWatch(event, signal, handler)
+        changed()
+        return try SignalWatch(event, signal, handler)
     }
 
     /// Calls `handler` once when the child has ended, and reaps it; `SIGCHLD` has to be blocked.
     func watch(
         child: Int32, _ handler: @escaping (ChildEnd) -> Void
     ) throws(SystemError) -> ChildWatch {
-        try ChildWatch(event, child, handler)
+        changed()
+        return try ChildWatch(event, child, handler)
     }
 
-    /// For libraries that bring their own sources to the loop (sd-bus).
+    /// For libraries that bring their own sources to the loop (sd-bus); see ``changed()``.
     var raw: OpaquePointer { event }
 
-    // The timer's source keeps the loop alive until it has gone itself.
-    deinit { sd_event_unref(event) }
+    deinit {
+        // Before its descriptor goes.
+        others = nil
+        // The timer's source keeps sd-event alive until it has gone itself.
+        sd_event_unref(event)
+    }
 }
 
 /// What a descriptor is ready for.
@@ -94,14 +135,13 @@ enum ChildEnd: Equatable {
     case killed(signal: Int32)
 }
 
-/// All watched descriptors, as one source of the loop.
+/// All watched descriptors.
 ///
-/// sd-event asks the kernel anew after each source that it serves, and the kernel answers with every
-/// descriptor that is ready: with thousands ready at once that is quadratic, and an attacker's to
-/// bring about. A set of our own inside the loop's is served in batches, in turn.
+/// sd-event would ask the kernel anew after each descriptor that it serves, and the kernel answers
+/// with every descriptor that is ready: with thousands ready at once that is quadratic, and an
+/// attacker's to bring about. This set is served in batches, in turn.
 private final class DescriptorSet {
     private let epoll: FileDescriptor
-    private var source: OpaquePointer?
     /// By place; nil where none is.
     ///
     /// An event names place and use, so that news of a descriptor that is gone is not taken for
@@ -110,29 +150,21 @@ private final class DescriptorSet {
     private var uses: [UInt32] = []
     private var free: [Int] = []
 
-    /// Descriptors that are served before others of the loop's sources are.
+    /// Descriptors that are served before the loop takes its turn.
     private static let batch = 64
 
-    init(_ event: OpaquePointer) throws(SystemError) {
+    init() throws(SystemError) {
         let descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         guard descriptor >= 0 else { throw .last("epoll_create1") }
         epoll = FileDescriptor(owning: descriptor)
-        try check(
-            "sd_event_add_io",
-            sd_event_add_io(
-                event, &source, descriptor, UInt32(EPOLLIN.rawValue),
-                { _, _, _, object in
-                    if let object {
-                        Unmanaged<DescriptorSet>.fromOpaque(object).takeUnretainedValue().serve()
-                    }
-                    return 0
-                }, Unmanaged.passUnretained(self).toOpaque()))
     }
 
-    private func serve() {
+    /// Serves what is ready, and waits until something is if `waits` says so.
+    func serve(waits: Bool) {
         withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: DescriptorSet.batch) {
             events in
-            let count = epoll_wait(epoll.number, events.baseAddress, Int32(events.count), 0)
+            let count = epoll_wait(
+                epoll.number, events.baseAddress, Int32(events.count), waits ? -1 : 0)
             for index in 0..<max(0, Int(count)) {
                 let tag = events[index].data.u64
                 let place = Int(tag & 0xFFFF_FFFF)
@@ -184,8 +216,6 @@ private final class DescriptorSet {
             throw .last("epoll_ctl")
         }
     }
-
-    deinit { sd_event_source_disable_unref(source) }
 }
 
 /// Watches one descriptor, which has to stay open meanwhile.
@@ -304,14 +334,16 @@ private final class BootTimer {
     /// Microseconds that the kernel may be late; sd-event's own default is 250,000.
     private static let accuracy: UInt64 = 1000
 
-    func set(_ time: BootTime?) throws(SystemError) {
+    /// Returns whether the time is another one than before.
+    func set(_ time: BootTime?) throws(SystemError) -> Bool {
         hasGoneOff = false
-        guard time != armed else { return }
+        guard time != armed else { return false }
         armed = time
         guard let time else {
-            return try check(
+            try check(
                 "sd_event_source_set_enabled",
                 sd_event_source_set_enabled(source, Int32(SD_EVENT_OFF)))
+            return true
         }
         // Rounded up: waking up early would find nothing due.
         let microseconds = UInt64(max(0, time.nanoseconds) / 1000) + 1
@@ -319,12 +351,17 @@ private final class BootTimer {
         try check(
             "sd_event_source_set_enabled",
             sd_event_source_set_enabled(source, Int32(SD_EVENT_ONESHOT)))
+        return true
     }
 
     deinit { sd_event_source_disable_unref(source) }
 }
 
 /// libsystemd's calls return a negative `errno`.
-private func check(_ call: SystemError.StaticCall, _ result: Int32) throws(SystemError) {
+@discardableResult
+private func check(
+    _ call: SystemError.StaticCall, _ result: Int32
+) throws(SystemError) -> Int32 {
     guard result >= 0 else { throw SystemError(call, code: -result) }
+    return result
 }

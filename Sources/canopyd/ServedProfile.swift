@@ -6,7 +6,9 @@ final class ServedProfile {
     let name: ProfileName
     let slot: SuccessorSlot
     let boot: BootID
-    var machine: RotationMachine
+    var machine: RotationMachine {
+        didSet { prepared = nil }
+    }
 
     /// What is shown while there is no session to show.
     var account: KnownSignIns.Account?
@@ -28,8 +30,8 @@ final class ServedProfile {
     private(set) var challenges: [(challenge: SignInChallenge, until: BootTime)] = []
     var waiters: [Waiter] = []
 
-    /// The present token, ready to be sent.
-    var rendered: RenderedToken?
+    /// The last answer to a token request; nil once the machine has changed.
+    private var prepared: Prepared?
 
     /// What subscribers were told last.
     var published: (state: ProfileState, generation: Generation?, failure: Failure?)?
@@ -131,19 +133,38 @@ final class ServedProfile {
 
     /// The present token as a reply.
     func tokenReply(_ token: AccessToken, asText: Bool, at now: Moment) -> Reply {
-        if asText { return .tokenText(token) }
-        let ready = rendered ?? render(token, at: now)
-        rendered = ready
-        return .token(ready, remaining: token.life.remaining(at: now, boot: boot))
+        asText ? .tokenText(token) : .token(view(of: token, at: now), in: .locked)
     }
 
-    private func render(_ token: AccessToken, at now: Moment) -> RenderedToken {
-        RenderedToken(
-            TokenView(
-                profile: name, token: token, remaining: token.life.remaining(at: now, boot: boot),
-                refreshAt: refreshAt(now) ?? token.life.expiresAt,
-                generation: machine.session?.generation ?? 0,
-                identity: machine.session?.identity ?? Identity(id: "", email: "")),
-            in: .locked)
+    private func view(of token: AccessToken, at now: Moment) -> TokenView {
+        TokenView(
+            profile: name, token: token, remaining: token.life.remaining(at: now, boot: boot),
+            refreshAt: refreshAt(now) ?? token.life.expiresAt,
+            generation: machine.session?.generation ?? 0,
+            identity: machine.session?.identity ?? Identity(id: "", email: ""))
+    }
+
+    // MARK: Answers from memory
+
+    /// An answer down to its bytes: it is good for all who ask within the second that it names.
+    private struct Prepared {
+        let reply: Secret
+        let offer: RotationMachine.Offer
+        let seconds: Int64
+    }
+
+    /// The token object on a connection that is kept, head and all; nil if a request for
+    /// `minimumValidity` is to be told something else.
+    func preparedToken(minimumValidity: TimeSpan?, at now: Moment) -> Secret? {
+        if let prepared {
+            let left = prepared.offer.remaining(ifAtLeast: minimumValidity, at: now)
+            if left?.wholeSeconds == prepared.seconds { return prepared.reply }
+        }
+        guard let offer = machine.offer, let token = machine.access,
+            let left = offer.remaining(ifAtLeast: minimumValidity, at: now)
+        else { return nil }
+        let reply = Reply.token(view(of: token, at: now), in: .locked).inOnePiece(in: .locked)
+        prepared = Prepared(reply: reply, offer: offer, seconds: left.wholeSeconds)
+        return reply
     }
 }

@@ -11,6 +11,7 @@ struct MachineWalk {
     private var begun: [Double] = []
     private(set) var faults: [String] = []
     private(set) var tokensGiven = 0
+    private(set) var offersMade = 0
     private(set) var exchanges = 0
 
     init(seed: UInt64) {
@@ -151,6 +152,18 @@ struct MachineWalk {
             isDeadline
             ? machine.verdictAtDeadline(minimumValidity: validity, at: now)
             : machine.verdict(minimumValidity: validity, at: now)
+        if let offer = machine.offer,
+            let remaining = offer.remaining(ifAtLeast: validity, at: now)
+        {
+            // What lies ready is handed out without asking for the verdict.
+            offersMade += 1
+            if verdict != machine.access.map(RotationMachine.Verdict.token) {
+                faults.append("an offer that the verdict does not know")
+            }
+            if remaining != machine.access?.life.remaining(at: now, boot: Example.boot) {
+                faults.append("an offer of another time than the token has")
+            }
+        }
         switch verdict {
         case .token(let token):
             tokensGiven += 1

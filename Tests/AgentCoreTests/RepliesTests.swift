@@ -36,13 +36,11 @@ struct RepliesTests {
         }
     }
 
-    @Test("A token is rendered once, and only its remaining seconds each time")
+    @Test("A token object has the members of INTERFACE, and never fewer than no seconds left")
     func token() throws {
-        let rendered = RenderedToken(view, in: .ordinary)
-        for seconds in [0, 9, 10, 3599] as [Int64] {
-            let reply = Reply.token(rendered, remaining: .seconds(seconds))
-            let body = bytes(of: reply.body)
-            #expect(reply.body.count == body.count)
+        for (remaining, seconds) in [(0, 0), (9, 9), (3599, 3599), (-1, 0)] as [(Int64, Int64)] {
+            let reply = Reply.token(view(.seconds(remaining)), in: .ordinary)
+            let (_, body) = try parts(of: reply, closes: false)
             let object = try #require(
                 JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
             #expect(object["expires_in"] as? Int64 == seconds)
@@ -57,15 +55,12 @@ struct RepliesTests {
         }
     }
 
-    @Test("A token that is just over is said to have no second left, and never fewer")
-    func overdue() {
-        let reply = Reply.token(
-            RenderedToken(view, in: .ordinary), remaining: TimeSpan(nanoseconds: -1))
-        guard case .token(_, let seconds) = reply.body else {
-            Issue.record("no token")
-            return
-        }
-        #expect(seconds == 0)
+    @Test("A reply in one piece is the head and the body of the same reply")
+    func onePiece() throws {
+        let reply = Reply.token(view(.seconds(9)), in: .ordinary)
+        let (head, body) = try parts(of: reply, closes: false)
+        #expect(
+            reply.inOnePiece(in: .ordinary).withBytes { Array($0) } == Array(head.utf8) + body)
     }
 
     @Test("Nothing follows a 204, not even a length")
@@ -116,7 +111,7 @@ struct RepliesTests {
 
     // MARK: Parts
 
-    private var view: TokenView {
+    private func view(_ remaining: TimeSpan) -> TokenView {
         let now = WallTime(seconds: 1_700_000_000)
         let life = AccessTokenLife(
             lifetime: .seconds(3600),
@@ -126,7 +121,7 @@ struct RepliesTests {
         let value = Array(#"a"\b"#.utf8).withUnsafeBytes { Secret(copying: $0, in: .ordinary) }
         return TokenView(
             profile: .standard, token: AccessToken(value: value, type: "Bearer", life: life),
-            remaining: .seconds(1), refreshAt: now, generation: 3, identity: identity)
+            remaining: remaining, refreshAt: now, generation: 3, identity: identity)
     }
 
     private func parts(of reply: Reply, closes: Bool) throws -> (head: String, body: [UInt8]) {
@@ -144,9 +139,6 @@ struct RepliesTests {
         case .bytes(let bytes): bytes
         case .secret(let secret): secret.withBytes { Array($0) }
         case .line(let secret): secret.withBytes { Array($0) } + [UInt8(ascii: "\n")]
-        case .token(let rendered, let seconds):
-            rendered.beforeSeconds.withBytes { Array($0) } + Array(String(seconds).utf8)
-                + rendered.afterSeconds
         }
     }
 }

@@ -13,10 +13,16 @@ struct ResponseHeadTests {
 
     @Test("Status, length and type are found whatever the case and the spaces")
     func fields() throws {
-        let head = try #require(try parse(answer + "body"))
+        let bytes = Array((answer + "body").utf8)
+        let head = try #require(try bytes.withUnsafeBytes { try ResponseHead.parse($0) })
         #expect(head.status == 200)
         #expect(head.contentLength == 12)
-        #expect(head.mediaType == "text/plain")
+        #expect(String(decoding: bytes[head.mediaType], as: UTF8.self) == "Text/Plain")
+        bytes.withUnsafeBytes { bytes in
+            #expect(head.hasMediaType("text/plain", in: bytes))
+            #expect(!head.hasMediaType("text/plai", in: bytes))
+            #expect(!head.hasMediaType("text/html", in: bytes))
+        }
         #expect(head.byteCount == answer.utf8.count)
     }
 

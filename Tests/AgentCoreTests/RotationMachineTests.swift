@@ -421,6 +421,7 @@ struct RotationMachineTests {
             machine.exchangeProgressed(.presenting, at: Example.moment(now))
             machine.exchangeDied("killed", at: Example.moment(now), draw: 0.5)
             #expect(machine.wakeUp == Example.moment(now + wait).boot)
+            #expect(machine.isRepeating, "a question would come between")
             #expect(machine.state(at: Example.moment(now)) == .degraded)
             #expect(machine.lastFailure?.failure.kind == .noAnswer)
             now += wait
@@ -430,6 +431,7 @@ struct RotationMachineTests {
             machine.exchangeBegan(.rotate, at: Example.moment(now).boot)
             machine.exchangeDied("killed", at: Example.moment(now), draw: 0.99)
             let wait = (machine.wakeUp ?? .distantFuture) - Example.moment(now).boot
+            #expect(!machine.isRepeating)
             #expect(wait > last || wait > .seconds(710))
             #expect(wait <= .seconds(720))
             last = wait
@@ -601,7 +603,7 @@ struct RotationMachineTests {
             guard walk.faults.isEmpty else { break }
         }
         #expect(walk.faults == [], "seed \(seed)")
-        #expect(walk.tokensGiven > 100 && walk.exchanges > 300)
+        #expect(walk.tokensGiven > 100 && walk.offersMade > 100 && walk.exchanges > 300)
     }
 
     @Test("A changed mode counts for the token in hand")

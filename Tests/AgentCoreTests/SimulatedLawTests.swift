@@ -80,4 +80,67 @@ struct SimulatedLawTests {
         #expect(world.signIns?.current == Example.otherSignIn)
         #expect(world.signIns?.knowsAlive(Example.signIn) == false)
     }
+
+    @Test("A portal's answers do not use up the quick repetitions of what gets past it")
+    func repetitionsByCause() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.answers =
+            Array(repeating: Example.answer(302, "<html>"), count: 4)
+            + Array(repeating: .lost("reset"), count: 4)
+        let outcome = try Rotation(in: world, known: nil, mayPresent: true).run()
+        guard case .session(let report) = outcome else {
+            Issue.record("the last quick repetition was not made")
+            return
+        }
+        #expect(report.header.generation == 4)
+        #expect(world.count("present a") == 9)
+    }
+
+    @Test("A portal's 200 ends no session")
+    func portalSignOut() throws {
+        for page in ["<html>Welcome to the hotel</html>", "{\"error\":\"sign in to the hotel\"}"] {
+            let world = ScriptedWorld(Example.session(3), marked: 2)
+            world.answers = [Example.answer(200, page)]
+            let outcome = try SignOut(in: world, isLocal: false).run()
+            guard case .failed(let failure) = outcome else {
+                Issue.record("it was reported as ended")
+                return
+            }
+            #expect(failure.kind == .somebodyInBetween)
+            #expect(world.heldSession != nil && world.signIns?.expectsItem == true)
+        }
+    }
+
+    @Test("A sign-out that cannot see the keyring ends what was begun, too")
+    func signOutUnseen() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.server.next = [Example.otherSignIn]
+        world.keyringWritesAtOnce = false
+        _ = try SignIn(
+            in: world, id: Example.otherSignIn, baseURL: Example.url,
+            publishableKey: "pk_example"
+        ).run()
+        world.restart(after: 1)
+        world.faults = [("read item", 100, Failure(.keyringLocked, "locked"))]
+        _ = try SignOut(in: world, isLocal: true).run()
+        world.restart(after: 60)
+        world.faults = []
+        world.item = .session(Example.session(0, of: Example.otherSignIn))
+        guard case .signedOut = try Load(in: world).run() else {
+            Issue.record("the session came back after the user had ended it")
+            return
+        }
+        #expect(world.signIns?.knowsAlive(Example.otherSignIn) == false)
+    }
+
+    @Test("A hold that is over is not kept with a token that was presented")
+    func holdIsOver() throws {
+        let over = NotBefore(since: Example.stamp(), span: .seconds(120))
+        let world = ScriptedWorld(Example.session(3, notBefore: over), marked: 2)
+        world.restart(after: 120)
+        world.answers = Array(repeating: .lost("reset"), count: 5)
+        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+        #expect(world.count("present a") == 5)
+        #expect(world.heldSession?.header.notBefore == nil)
+    }
 }

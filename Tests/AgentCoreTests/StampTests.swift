@@ -25,6 +25,18 @@ struct StampTests {
         #expect(stamp.age(at: now(20, 5000), boot: Example.boot) == .seconds(20))
     }
 
+    @Test("Across boots a hold counts from the boot alone, a longer wait by the wall clock")
+    func holdAcrossBoots() {
+        let since = Stamp(now(100, 5000), boot: Example.otherBoot)
+        let hold = NotBefore(since: since, span: .seconds(120))
+        #expect(hold.remaining(at: now(20, 1 << 31), boot: Example.boot) == .seconds(100))
+        #expect(hold.remaining(at: now(20, 0), boot: Example.boot) == .seconds(100))
+        #expect(hold.remaining(at: now(120, 0), boot: Example.boot) == .zero)
+        let told = NotBefore(since: since, span: .seconds(121))
+        #expect(told.remaining(at: now(20, 5100), boot: Example.boot) == .seconds(21))
+        #expect(told.remaining(at: now(20, 5200), boot: Example.boot) == .zero)
+    }
+
     @Test("What is left of a wait is never negative and never above the wait")
     func remaining() {
         var generator = SeededGenerator(seed: 1)

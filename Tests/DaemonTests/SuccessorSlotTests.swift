@@ -31,8 +31,8 @@ struct SuccessorSlotTests {
         let exchange = try #require(try stage.exchanges().first)
         try stage.killDaemon()
         try stage.startDaemon()
-        // Twice as long as it would try if somebody else had the slot.
-        sleep(10)
+        // Longer than the 5 s that it would try if somebody else had the slot.
+        sleep(7)
         #expect(try isAlive(exchange))
         #expect(try stage.token().status != 200)
         #expect(try stage.server.refreshes() == 1)

@@ -28,30 +28,21 @@ package struct Histogram: Sendable, Equatable {
 
 /// What was asked and how it was answered, since the daemon started.
 package struct RequestStatistics: Sendable {
-    /// A row for each route, and in it a place for each status from 200 to 599.
-    private var counts = [Int64](
-        repeating: 0, count: Route.Label.allCases.count * statuses.count)
-    private static let statuses = 200..<600
+    /// What was answered at least once: some dozens at the most, and the token's 200 among the first.
+    package private(set) var answers: [(route: Route.Label, status: Int, count: Int64)] = []
     package private(set) var durations = Histogram.requests
 
     package init() {}
 
     /// Counts one answer, `span` after the request had been read.
     package mutating func answered(_ route: Route.Label, status: Int, after span: TimeSpan) {
-        precondition(Self.statuses.contains(status), "replies have final statuses")
-        counts[Int(route.rawValue) * Self.statuses.count + status - Self.statuses.lowerBound] += 1
         durations.observe(span)
-    }
-
-    /// What was answered at least once.
-    package var answers: [(route: Route.Label, status: Int, count: Int64)] {
-        Route.Label.allCases.flatMap { route in
-            Self.statuses.compactMap { status in
-                let place = Int(route.rawValue) * Self.statuses.count
-                let count = counts[place + status - Self.statuses.lowerBound]
-                return count > 0 ? (route, status, count) : nil
-            }
+        for index in answers.indices
+        where answers[index].route == route && answers[index].status == status {
+            answers[index].count += 1
+            return
         }
+        answers.append((route, status, 1))
     }
 }
 

@@ -25,15 +25,13 @@ extension Reply {
             retryAfter: problem.retryAfter, allow: allow)
     }
 
-    /// The token object; `rendered` is kept by the caller as long as the token is served.
-    package static func token(_ rendered: RenderedToken, remaining: TimeSpan) -> Reply {
-        Reply(
-            status: 200, body: .token(rendered, expiresIn: max(0, remaining.wholeSeconds)))
-    }
-
-    /// The token object, for a token that is asked for once.
+    /// The token object, in `memory`.
     package static func token(_ view: TokenView, in memory: SecretMemory) -> Reply {
-        token(RenderedToken(view, in: memory), remaining: view.remaining)
+        // What stands around the token takes some 300 bytes.
+        var writer = JSONWriter(
+            into: SecretBuffer(capacity: view.token.value.count + 512, in: memory))
+        writer.write(view)
+        return Reply(status: 200, body: .secret(writer.finish().secret()))
     }
 
     /// The bare token and a newline.
@@ -100,8 +98,6 @@ extension Reply.Body {
         case .bytes(let bytes): bytes.count
         case .secret(let secret): secret.count
         case .line(let secret): secret.count + 1
-        case .token(let rendered, let seconds):
-            rendered.beforeSeconds.count + decimalDigits(seconds) + rendered.afterSeconds.count
         }
     }
 }
@@ -170,6 +166,22 @@ extension Reply {
         }
     }
 
+    /// The reply in one piece, for a connection that is kept; its body has to be a secret.
+    package func inOnePiece(in memory: SecretMemory) -> Secret {
+        guard case .secret(let body) = body else {
+            preconditionFailure("only what holds a token is kept in secret memory")
+        }
+        var head = [UInt8]()
+        appendHead(to: &head, closes: false)
+        return Secret(capacity: head.count + body.count, in: memory) { target in
+            target.copyBytes(from: head)
+            body.withBytes {
+                UnsafeMutableRawBufferPointer(rebasing: target[head.count...]).copyMemory(from: $0)
+            }
+            return target.count
+        }
+    }
+
     /// The reply in one piece, for what is sent where no connection is kept.
     package var bytesBeforeClosing: [UInt8] {
         var bytes = [UInt8]()
@@ -177,16 +189,6 @@ extension Reply {
         if case .bytes(let body) = body { bytes += body }
         return bytes
     }
-}
-
-private func decimalDigits(_ value: Int64) -> Int {
-    var digits = 1
-    var left = value
-    while left >= 10 {
-        left /= 10
-        digits += 1
-    }
-    return digits
 }
 
 /// Lends the decimal digits of `value`, which is not negative.

@@ -23,8 +23,6 @@ package struct Reply: Sendable {
         case bytes([UInt8])
         /// A body that holds a token.
         case secret(Secret)
-        /// A token object, with the whole seconds that the token is still good.
-        case token(RenderedToken, expiresIn: Int64)
         /// A bare token and a newline.
         case line(Secret)
         /// No length: what follows until the connection closes.

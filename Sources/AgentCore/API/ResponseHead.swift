@@ -8,8 +8,8 @@ package struct ResponseHead: Equatable, Sendable {
     /// Bytes of the body; nil if the answer does not say.
     package let contentLength: Int?
 
-    /// The content type in lower case without its parameters, empty if there is none.
-    package let mediaType: String
+    /// Where in the buffer the content type is, without its parameters; empty if there is none.
+    package let mediaType: Range<Int>
 
     /// Bytes of the head itself, its empty line included.
     package let byteCount: Int
@@ -26,25 +26,23 @@ package struct ResponseHead: Equatable, Sendable {
             guard startsLikeHTTP(bytes) else { throw .notHTTP }
             return nil
         }
-        let lines = lines(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
-        guard let first = lines.first, let status = status(first) else { throw .notHTTP }
+        var rest = bytes[..<end]
+        guard let first = nextLine(of: &rest), let status = status(first) else { throw .notHTTP }
         var contentLength: Int?
-        var mediaType = ""
-        for line in lines.dropFirst() {
+        var mediaType = 0..<0
+        while let line = nextLine(of: &rest) {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { throw .badField }
+            let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
             let value = trim(line[(colon + 1)...])
-            switch lowercase(line[..<colon]) {
-            case "content-length":
+            if ASCII.equalsIgnoringCase(name, "content-length") {
                 guard let length = number(value), contentLength == nil || contentLength == length
                 else { throw .badField }
                 contentLength = length
-            case "content-type":
-                mediaType = lowercase(
-                    trim(value.prefix { $0 != UInt8(ascii: ";") }))
-            case "transfer-encoding":
+            } else if ASCII.equalsIgnoringCase(name, "content-type") {
+                let type = trim(value.prefix { $0 != UInt8(ascii: ";") })
+                mediaType = type.startIndex..<type.endIndex
+            } else if ASCII.equalsIgnoringCase(name, "transfer-encoding") {
                 throw .transferEncoding
-            default:
-                continue
             }
         }
         return ResponseHead(
@@ -69,6 +67,12 @@ package struct ResponseHead: Equatable, Sendable {
         }
     }
 
+    /// Whether the answer in `bytes`, whose head this is, has the media type `name`, which is in lower
+    /// case.
+    package func hasMediaType(_ name: StaticString, in bytes: UnsafeRawBufferPointer) -> Bool {
+        ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: bytes[mediaType]), name)
+    }
+
     private static let version: StaticString = "HTTP/1.1 "
 
     private static func startsLikeHTTP(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -90,12 +94,21 @@ package struct ResponseHead: Equatable, Sendable {
         return nil
     }
 
-    private static func lines(
-        _ head: UnsafeRawBufferPointer
-    ) -> [Slice<UnsafeRawBufferPointer>] {
-        head.split(separator: UInt8(ascii: "\n")).map { line in
-            line.last == UInt8(ascii: "\r") ? line.dropLast() : line
-        }.filter { !$0.isEmpty }
+    /// Takes the next line that is not empty off `rest`.
+    ///
+    /// Not collected in an array: making its type costs a short-lived process more than all else
+    /// that is done here.
+    private static func nextLine(
+        of rest: inout Slice<UnsafeRawBufferPointer>
+    ) -> Slice<UnsafeRawBufferPointer>? {
+        while !rest.isEmpty {
+            let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
+            var line = rest[..<end]
+            rest = rest[min(end + 1, rest.endIndex)...]
+            if line.last == UInt8(ascii: "\r") { line.removeLast() }
+            if !line.isEmpty { return line }
+        }
+        return nil
     }
 
     private static func status(_ line: Slice<UnsafeRawBufferPointer>) -> Int? {
@@ -126,9 +139,5 @@ package struct ResponseHead: Equatable, Sendable {
         while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
         while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
         return bytes
-    }
-
-    private static func lowercase(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        String(decoding: bytes, as: UTF8.self).lowercased()
     }
 }

@@ -125,6 +125,20 @@ extension JSONWriter where Sink: ~Copyable {
         endObject()
     }
 
+    mutating func write(_ view: TokenView) {
+        beginObject()
+        member("profile", view.profile.text)
+        member("access_token", view.token.value)
+        member("token_type", view.token.type)
+        member("expires_at", at: view.token.life.expiresAt)
+        member("expires_in", max(0, view.remaining.wholeSeconds))
+        member("refresh_at", at: view.refreshAt)
+        member("generation", view.generation)
+        key("identity")
+        write(view.identity)
+        endObject()
+    }
+
     mutating func write(_ profiles: [ProfileView]) {
         beginArray()
         for profile in profiles { write(profile) }

@@ -22,6 +22,10 @@ package struct CanopyBody {
         return root
     }
 
+    /// Whether it can be the answer to something that went well: an object, and nothing said to be
+    /// wrong.
+    package var isAnswer: Bool { resource != nil && root?["error"] == nil }
+
     /// A collection: `items`, or a list in `data`; nil for anything else.
     package var list: JSONValue? {
         guard let root else { return nil }

@@ -115,6 +115,8 @@ package struct Rotation<World: ExchangeWorld> {
 
         var attempt = session
         attempt.header.attemptedAt = world.now().wall
+        // It is over. Kept, a reboot would make it count again, and the same bytes miss the grace.
+        attempt.header.notBefore = nil
         if let failure = try store(attempt) {
             try withdraw(presentedBefore, marked, position, to: markBefore)
             return .failed(failure)
@@ -124,10 +126,9 @@ package struct Rotation<World: ExchangeWorld> {
         var ambiguous = presentedBefore
         let repetitions =
             presentedBefore ? RotationTiming.laterRetries : RotationTiming.quickRetries
-        var retries = repetitions[...]
-        // Counted apart: a network that is down must not use up the quick repetitions that the first
-        // request to get through may need.
-        var connections = repetitions[...]
+        // Counted apart by cause: a network that is down, or a portal that answers for it, must not
+        // use up the quick repetitions that the first request to get through may need.
+        var retries: [Failure.Kind: ArraySlice<TimeSpan>] = [:]
         var unavailableBefore = false
         while true {
             let sent = Stamp(world.now(), boot: world.boot)
@@ -160,7 +161,7 @@ package struct Rotation<World: ExchangeWorld> {
                 unavailableBefore = true
                 ambiguous = true
                 pause = RotationTiming.unavailableRetry
-                retries = retries.dropFirst()
+                _ = retries[.serverError, default: repetitions[...]].popFirst()
                 failure = Failure(.serverError, words)
             case .notPresented(let detail):
                 failure = Failure(.notPresented, detail)
@@ -168,10 +169,10 @@ package struct Rotation<World: ExchangeWorld> {
                     try withdraw(presentedBefore, marked, position, to: markBefore)
                     return .failed(failure)
                 }
-                pause = connections.popFirst()
+                pause = retries[failure.kind, default: repetitions[...]].popFirst()
             case .ambiguous(let cause):
                 ambiguous = true
-                pause = retries.popFirst()
+                pause = retries[cause.kind, default: repetitions[...]].popFirst()
                 failure = cause
             }
             guard let pause else { return .failed(failure) }

@@ -167,7 +167,7 @@ package struct SignOut<World: ExchangeWorld> {
                 let body = CanopyBody(bytes, status: answer.status)
                 let words = body.words ?? "HTTP status \(answer.status)"
                 switch answer.status {
-                case 200..<300: return .ended
+                case 200..<300 where answer.body.count == 0 || body.isAnswer: return .ended
                 case 401 where body.isEnvelope: return .tokenRefused(words)
                 case 429:
                     return .failed(
@@ -193,8 +193,10 @@ package struct SignOut<World: ExchangeWorld> {
         }
         var signIns = state.signIns ?? KnownSignIns()
         if state.anchor == nil { signIns.buryCopies(at: world.now().wall) }
-        for position in [signIns.current.map { Generation(signIn: $0, number: 0) }, over] {
-            guard let position else { continue }
+        // What was begun is over as well: without its keyring nobody knows which of them it holds.
+        let begun = signIns.pending + [signIns.current].compactMap(\.self)
+        for position in [over].compactMap(\.self) + begun.map({ Generation(signIn: $0, number: 0) })
+        {
             signIns.bury(
                 KnownSignIns.Death(
                     signIn: position.signIn, generation: position.number, reason: .signedOut,

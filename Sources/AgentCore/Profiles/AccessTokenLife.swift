@@ -16,18 +16,38 @@ package struct AccessTokenLife: Equatable, Sendable {
 
     /// How long the token is still good by the earlier of the two clocks; negative when over.
     ///
-    /// The boot clock counts from the sending of the request. The wall clock counts only where the
-    /// server's `Date` has told how far ours is off: a laptop that wakes up in 1970, or in 2040,
-    /// must neither hand out a dead token nor throw away a good one. Under another boot than the
-    /// token's own nothing is known of its age, so it counts as over.
+    /// Under another boot than the token's own nothing is known of its age, so it counts as over.
     package func remaining(at now: Moment, boot: BootID) -> TimeSpan {
-        guard boot == sent.boot else { return TimeSpan(nanoseconds: -1) }
-        let age = now.boot - sent.moment.boot
-        guard let expiry, let serverClockOffset else { return lifetime - age }
+        end(under: boot)?.remaining(at: now) ?? TimeSpan(nanoseconds: -1)
+    }
+
+    /// When the token is over; nil under another boot than its own.
+    package func end(under boot: BootID) -> End? {
+        guard boot == sent.boot else { return nil }
+        guard let expiry, let serverClockOffset else {
+            return End(boot: sent.moment.boot + lifetime, wall: nil)
+        }
         // What `exp` left when the request was sent runs out by the boot clock too: `exp` is in whole
         // seconds, and a wall clock that is set back must not stretch it.
         let left = expiry - (sent.moment.wall + serverClockOffset)
-        return min(lifetime - age, left - age, expiry - (now.wall + serverClockOffset))
+        return End(
+            boot: sent.moment.boot + min(lifetime, left), wall: expiry - serverClockOffset)
+    }
+
+    /// The end of a token on our two clocks.
+    ///
+    /// The boot clock counts from the sending of the request. The wall clock counts only where the
+    /// server's `Date` has told how far ours is off: a laptop that wakes up in 1970, or in 2040,
+    /// must neither hand out a dead token nor throw away a good one.
+    package struct End: Equatable, Sendable {
+        package let boot: BootTime
+        package let wall: WallTime?
+
+        /// How long it is until the first of both; negative when it has come.
+        package func remaining(at now: Moment) -> TimeSpan {
+            let byBoot = boot - now.boot
+            return wall.map { min(byBoot, $0 - now.wall) } ?? byBoot
+        }
     }
 
     /// Whether a client that asks for no particular validity would be given the token.

@@ -36,7 +36,14 @@ package struct NotBefore: Hashable, Sendable {
     }
 
     /// What is left of the waiting; zero when it is over.
+    ///
+    /// A hold keeps the whole person signed in, and a wall clock may have been set forward within a
+    /// reboot: what may be a hold counts by the time since boot alone, which costs two minutes at the
+    /// most. What a server asked for is longer, and there the wall clock is good enough.
     package func remaining(at now: Moment, boot: BootID) -> TimeSpan {
-        max(.zero, span - since.age(at: now, boot: boot))
+        guard boot == since.boot || span > RotationTiming.longestHold else {
+            return max(.zero, span - TimeSpan(nanoseconds: max(0, now.boot.nanoseconds)))
+        }
+        return max(.zero, span - since.age(at: now, boot: boot))
     }
 }

@@ -127,6 +127,17 @@ package struct RotationMachine: Sendable {
         }
     }
 
+    /// Whether the exchange of a token that may be spent has died, and is to be repeated at once: a
+    /// question to the server, which may take a minute, must not come between.
+    package var isRepeating: Bool {
+        guard deaths > 0 else { return false }
+        switch phase {
+        case .resting: return true
+        case .paused(let pause): return pause.backOff == nil
+        case .unread, .exchanging, .ended: return false
+        }
+    }
+
     /// Whether the pause ends in a rotation, and not only in another look at the store: a keyring
     /// that was locked and unlocked is no reason to spend a refresh token ahead of its time.
     private func isRotationDue(after pause: Pause, at now: BootTime) -> Bool {
@@ -157,16 +168,14 @@ package struct RotationMachine: Sendable {
         if case .ended(let reason) = phase {
             return .refused(.signInRequired(reason))
         }
-        if let access {
-            let remaining = access.life.remaining(at: now, boot: boot)
+        if let access, let offer {
             if let minimumValidity, minimumValidity > attainable {
                 return .refused(.validityAboveLifetime(attainable))
             }
-            let needed = minimumValidity ?? access.life.standardValidity
-            if remaining > .zero, remaining >= needed {
+            if offer.remaining(ifAtLeast: minimumValidity, at: now) != nil {
                 return .token(access)
             }
-            if remaining > .zero, minimumValidity == nil, case .paused = phase {
+            if minimumValidity == nil, case .paused = phase, offer.end.remaining(at: now) > .zero {
                 // It cannot be renewed now, and its last seconds are good.
                 return .token(access)
             }
@@ -183,6 +192,15 @@ package struct RotationMachine: Sendable {
         case .ended(let reason):
             return .refused(.signInRequired(reason))
         }
+    }
+
+    /// What is handed out until the state changes; nil while there is nothing.
+    ///
+    /// A part of ``verdict(minimumValidity:at:)`` that asks for nothing but the time.
+    package var offer: Offer? {
+        if case .ended = phase { return nil }
+        guard let life = access?.life, let end = life.end(under: boot) else { return nil }
+        return Offer(end: end, standard: life.standardValidity, attainable: attainable)
     }
 
     /// For how long the token in hand has been over; nil if it is good, or there is none.

@@ -39,9 +39,12 @@ package enum RotationTiming {
     /// An old request that is still queued in a proxy arrives before that, or the server would take
     /// it for theft.
     package static func hold(lifetime: TimeSpan?) -> TimeSpan {
-        guard let lifetime else { return .seconds(120) }
-        return min(.seconds(120), lifetime * 0.5)
+        guard let lifetime else { return longestHold }
+        return min(longestHold, lifetime * 0.5)
     }
+
+    /// Two minutes: as long as a request may be queued before somebody's own deadline ends it.
+    package static let longestHold = TimeSpan.seconds(120)
 
     /// For how long a successor is not presented after its store where the keyring's owner is not
     /// gnome-keyring: KWallet writes five seconds late.

@@ -11,6 +11,7 @@ final class Bus {
     }
 
     private let bus: OpaquePointer
+    private let loop: EventLoop
     private var subscriptions: [BusSlot] = []
 
     /// How long an answer is waited for; the caller is told that there is none.
@@ -26,6 +27,8 @@ final class Bus {
             }
         guard code >= 0, let made else { return nil }
         bus = made
+        self.loop = loop
+        loop.changed()
         guard sd_bus_attach_event(bus, loop.raw, Int32(SD_EVENT_PRIORITY_NORMAL)) >= 0 else {
             sd_bus_unref(bus)
             return nil
@@ -38,6 +41,7 @@ final class Bus {
     /// Calls `handler` for every message that matches the rule, as D-Bus writes it.
     func subscribe(_ rule: String, _ handler: @escaping (BusMessage) -> Void) {
         let slot = BusSlot(handler)
+        loop.changed()
         // A refusal is ignored: without the signal, what it tells is found out by asking.
         _ = sd_bus_add_match_async(
             bus, &slot.pointer, rule, BusSlot.called, nil, slot.object)
@@ -85,6 +89,7 @@ final class Bus {
             else { return handler(nil) }
         }
         let reply = BusReply(handler)
+        loop.changed()
         let code = sd_bus_call_async(
             bus, nil, message, BusReply.called, reply.retained(), Bus.callPatienceMicroseconds)
         if code < 0 { reply.abandoned() }

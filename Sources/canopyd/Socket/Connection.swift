@@ -194,6 +194,7 @@ final class Connection {
     /// Takes the first `count` bytes of the shared buffer for a request's start.
     private func take(_ count: Int) {
         let bytes = UnsafeRawBufferPointer(rebasing: connections.input[..<count])
+        if searched == 0, answerFromMemory(bytes) { return }
         switch RequestHead.parse(bytes, from: searched) {
         case .incomplete:
             searched = count
@@ -213,9 +214,17 @@ final class Connection {
 
     private func begin(_ head: RequestHead, _ bytes: UnsafeRawBufferPointer, _ length: Int) {
         let began = BootTime.now
-        let outcome = Outcome { () throws(Router.Misrouted) in try Router.route(head, bytes) }
-        let label: Route.Label =
-            if case .success(let route) = outcome { route.label } else { .none }
+        let outcome: Outcome
+        let label: Route.Label
+        do throws(Router.Misrouted) {
+            let route = try Router.route(head, bytes)
+            outcome = .success(route)
+            label = route.label
+            if bytes.count == length { connections.recent.remember(route, of: head, bytes) }
+        } catch {
+            outcome = .failure(error)
+            label = .none
+        }
         let request = Request(
             label: label, isHead: head.method == .head, keepAlive: head.keepAlive, began: began)
         let here = min(head.contentLength, bytes.count - length)
@@ -250,6 +259,29 @@ final class Connection {
     }
 
     // MARK: Answering
+
+    /// Answers a request that was asked before in the same bytes, if the answer lies ready.
+    private func answerFromMemory(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard !connections.isStopping, let wish = connections.recent.wish(of: bytes) else {
+            return false
+        }
+        let now = Moment.now
+        guard let reply = connections.agent.preparedToken(wish, at: now) else { return false }
+        let sent = reply.withBytes {
+            Connection.taken(clinux_send(descriptor, $0.baseAddress, $0.count))
+        }
+        connections.answered(.token, status: 200, after: .now - now.boot)
+        guard let sent else {
+            close()
+            return true
+        }
+        if sent < reply.count {
+            connections.operations.add(self, at: .now)
+            phase = .writing(Unsent(head: [], body: .secret(reply), sent: sent), thenCloses: false)
+            wait(for: .writable)
+        }
+        return true
+    }
 
     private func perform(_ request: Request, _ outcome: Outcome, _ body: Secret?) {
         endDeadline()
@@ -405,23 +437,15 @@ final class Connection {
         head.withUnsafeBytes { head in
             switch body {
             case .none, .stream:
-                return send(head, nil, nil, nil, from: start)
+                return send(head, nil, nil, from: start)
             case .bytes(let bytes):
-                return bytes.withUnsafeBytes { send(head, $0, nil, nil, from: start) }
+                return bytes.withUnsafeBytes { send(head, $0, nil, from: start) }
             case .secret(let secret):
-                return secret.withBytes { send(head, $0, nil, nil, from: start) }
+                return secret.withBytes { send(head, $0, nil, from: start) }
             case .line(let secret):
                 return secret.withBytes { secret in
                     withUnsafeBytes(of: UInt8(ascii: "\n")) { newline in
-                        send(head, secret, newline, nil, from: start)
-                    }
-                }
-            case .token(let rendered, let seconds):
-                return rendered.beforeSeconds.withBytes { before in
-                    rendered.afterSeconds.withUnsafeBytes { after in
-                        withDecimal(seconds) { digits in
-                            send(head, before, digits, after, from: start)
-                        }
+                        send(head, secret, newline, from: start)
                     }
                 }
             }
@@ -430,9 +454,9 @@ final class Connection {
 
     private func send(
         _ head: UnsafeRawBufferPointer, _ first: UnsafeRawBufferPointer?,
-        _ second: UnsafeRawBufferPointer?, _ third: UnsafeRawBufferPointer?, from start: Int
+        _ second: UnsafeRawBufferPointer?, from start: Int
     ) -> Int? {
-        withUnsafeTemporaryAllocation(of: iovec.self, capacity: 4) { pieces in
+        withUnsafeTemporaryAllocation(of: iovec.self, capacity: 3) { pieces in
             var count = 0
             var skipped = start
             func add(_ bytes: UnsafeRawBufferPointer?) {
@@ -449,7 +473,6 @@ final class Connection {
             add(head)
             add(first)
             add(second)
-            add(third)
             return Connection.taken(
                 clinux_send_pieces(descriptor, pieces.baseAddress, count))
         }

@@ -33,6 +33,9 @@ final class Connections {
     /// It holds no secret.
     var head: [UInt8] = []
 
+    /// What was asked last, for answering it from memory.
+    var recent = RecentRequests(in: .locked)
+
     private(set) var statistics = RequestStatistics()
     private(set) var isStopping = false
 

@@ -98,8 +98,16 @@ final class Stage {
     ) throws -> Answer {
         try ask(
             "POST", "/v1/profiles/\(profile)/login",
-            #"{"url":"\#(url ?? server.url)","publishable_key":"\#(key ?? server.nativeKey)","#
-                + #""email":"\#(person.email)","password":"\#(password ?? person.password)"}"#)
+            credentials(person, key: key, password: password, url: url))
+    }
+
+    /// The body of a sign-in.
+    func credentials(
+        _ person: SandboxServer.Person = .ada, key: String? = nil, password: String? = nil,
+        url: String? = nil
+    ) -> String {
+        #"{"url":"\#(url ?? server.url)","publishable_key":"\#(key ?? server.nativeKey)","#
+            + #""email":"\#(person.email)","password":"\#(password ?? person.password)"}"#
     }
 
     func logIn(_ profile: String = "default", as person: SandboxServer.Person = .ada) throws {
