@@ -84,7 +84,7 @@ extension Episode {
         case .tooEarly(let report, let wait):
             "too early g\(report.header.generation) \(wait.seconds)"
         case .failed(let failure): "failed \(failure.kind) \(failure.detail)"
-        case .signInRequired(let reason, _): "sign-in required, \(reason)"
+        case .signInRequired(let reason, _, _): "sign-in required, \(reason)"
         case .signedOut: "signed out"
         case .rejected: "rejected"
         case .challenged: "challenged"

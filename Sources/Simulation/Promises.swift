@@ -111,7 +111,7 @@ extension Episode {
     /// What an outcome promises.
     func note(_ outcome: ExchangeOutcome, _ process: SimulatedProcess) {
         switch outcome {
-        case .signInRequired(let reason, _) where reason.isFinal:
+        case .signInRequired(let reason, _, _) where reason.isFinal:
             guard let current = home.signIns?.current else { return }
             over.insert(current)
             if reason != .signedOut, let family = families[current], !isDisturbed,

@@ -173,6 +173,8 @@ final class Agent {
 
     private func keyringChanged(at now: Moment) {
         keyring = KeyringStanding(.ok, owner: keyring.owner)
+        // What only the keyring knows could not be found while it was locked.
+        hasSearched = false
         // All of them first: one load reads them all.
         for profile in profiles.values { profile.machine.keyringChanged(at: now) }
         for profile in profiles.values { settle(profile, at: now) }
@@ -201,7 +203,7 @@ final class Agent {
                 if pause.failure.cause == .keyringLocked { awaitsKeyring = true }
             case .notPresented, .noAnswer, .somebodyInBetween: awaitsNetwork = true
             case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy,
-                .keyringUnavailable:
+                .keyringUnavailable, .exchangeFailed:
                 break
             }
         }
@@ -222,7 +224,10 @@ final class Agent {
             if profile.process == nil, !profile.isStarting, profile.slot.isFull {
                 rotate(profile, mayPresent: false, at: now)
             }
+            settle(profile, at: now)
         }
+        for stranger in strangers { deliver(stranger.client, Reply(Refusals.stopping(nil))) }
+        strangers = []
         _ = loading?.abandon()
         wakeUpIsStale = true
     }

@@ -10,8 +10,18 @@ extension Agent {
             proceed(profile, at: now)
         }
         answerWaiters(of: profile, at: now)
+        if isStopping, profile.process == nil, !profile.isStarting { dismiss(profile, at: now) }
         subscribers.tell(profile, at: now)
         chooseWatches(at: now)
+    }
+
+    /// Tells whoever still waits that nobody works for them any more.
+    private func dismiss(_ profile: ServedProfile, at now: Moment) {
+        for (client, reply) in profile.takeDismissed(at: now) { deliver(client, reply) }
+        for request in profile.requests {
+            deliver(request.client, Reply(Refusals.stopping(profile.name)))
+        }
+        profile.requests = []
     }
 
     private func proceed(_ profile: ServedProfile, at now: Moment) {
@@ -120,11 +130,18 @@ extension Agent {
             sleep.hold { [weak self, weak profile] in
                 guard let self, let profile else { return }
                 profile.isStarting = false
-                if isStopping && !profile.slot.isFull { return sleep.release() }
+                if isStopping && !profile.slot.isFull {
+                    sleep.release()
+                    answerAsker(of: profile, Refusals.stopping(profile.name))
+                    return settle(profile, at: .now)
+                }
                 // It was asked for while the machine began to go to sleep.
                 if sleep.isPreparing, job.kind == .rotate { return sleep.release() }
                 profile.holdsAwake = true
-                spawn(job, for: profile, at: .now)
+                let now = Moment.now
+                spawn(job, for: profile, at: now)
+                // A start that failed changes what callers are told.
+                if profile.process == nil { settle(profile, at: now) }
             }
         case .load, .identity, .sessions, .revokeSession:
             spawn(job, for: profile, at: now)
@@ -141,11 +158,8 @@ extension Agent {
                 heard(news, of: profile)
             }
         } catch {
-            Journal.error("The exchange cannot be started", ("error", "\(error)"))
             letSleep(profile)
-            profile.machine.exchangeDied("\(error)", at: now, draw: Agent.draw())
-            answerAsker(
-                of: profile, Refusals.problem(Failure(.notPresented, "\(error)"), profile.name))
+            died("the exchange cannot be started: \(error)", profile, at: now)
         }
     }
 
@@ -167,9 +181,7 @@ extension Agent {
         case .ended(let words):
             profile.process = nil
             letSleep(profile)
-            if case .exchanging = profile.machine.phase {
-                died(words, profile, at: now)
-            }
+            died(words, profile, at: now)
         }
         if isGone(profile) {
             forget(profile, at: now)
@@ -179,12 +191,13 @@ extension Agent {
         onChange()
     }
 
+    /// The exchange is gone and has told no end, or was never started.
     func died(_ words: String, _ profile: ServedProfile, at now: Moment) {
+        guard case .exchanging(let exchange) = profile.machine.phase else { return }
         Journal.warning(
             "An exchange ended without a report", ("profile", profile.name.text), ("end", words))
         profile.machine.exchangeDied(words, at: now, draw: Agent.draw())
-        answerAsker(
-            of: profile, Refusals.problem(Failure(.noAnswer, words), profile.name))
+        answerAsker(of: profile, Refusals.problem(exchange.death(words), profile.name))
         if case .paused = profile.machine.phase { noteAttempt(profile) }
     }
 
@@ -196,8 +209,13 @@ extension Agent {
         tally.observe(exchange.job, took: now.boot - exchange.began)
         keyring = keyring.after(outcome)
         if exchange.job == .rotate || exchange.job == .load { noteAttempt(profile) }
-        if exchange.job == .rotate { tally.count(outcome, of: profile.name) }
+        if exchange.job == .rotate {
+            let isNew = profile.machine.session?.position != before
+            tally.count(
+                outcome, of: profile.name, presented: exchange.isPresenting, isNew: isNew)
+        }
         if let session = profile.machine.session { profile.account = session.account }
+        if case .signInRequired(_, _, let account?) = outcome { profile.account = account }
         follow(outcome, of: exchange.job, profile, at: now)
         ExchangeLog.write(outcome, of: exchange.job, for: profile.name, before: before)
         answerAsker(of: profile, outcome, exchange.job, at: now)
@@ -247,7 +265,7 @@ extension Agent {
                 job == .signOut
                     ? Refusals.signOutFailed(failure, profile.name)
                     : Refusals.problem(failure, profile.name))
-        case .signInRequired(let reason, _):
+        case .signInRequired(let reason, _, _):
             return Reply(Refusals.signInRequired(reason, profile.name))
         case .signedOut:
             return .done

@@ -25,7 +25,7 @@ enum ExchangeLog {
             Journal.warning(
                 "An exchange failed", ("profile", name),
                 ("code", Refusals.code(of: failure).rawValue), ("error", failure.detail))
-        case .signInRequired(let reason, let words):
+        case .signInRequired(let reason, let words, _):
             Journal.error(
                 "A new sign-in is needed", ("profile", name), ("reason", reason.rawValue),
                 ("error", words))

@@ -10,13 +10,21 @@ struct Tally {
     }
 
     /// Counts the end of a rotation of the profile.
-    mutating func count(_ outcome: ExchangeOutcome, of profile: ProfileName) {
+    ///
+    /// `presented` is whether the exchange presented a token, `isNew` whether it brought a
+    /// generation that was not at hand: without having presented anything it was adopted, and with
+    /// neither the exchange only looked, or stored what was waiting, which is no rotation.
+    mutating func count(
+        _ outcome: ExchangeOutcome, of profile: ProfileName, presented: Bool, isNew: Bool
+    ) {
         let name: String
         switch outcome {
+        case .session where !presented && !isNew: return
+        case .session where !presented: name = "adopted"
         case .session(let report): name = report.storeFailure == nil ? "ok" : "unstored"
         case .tooEarly: name = "too_early"
         case .failed(let failure): name = Refusals.code(of: failure).rawValue
-        case .signInRequired(let reason, _): name = reason.rawValue
+        case .signInRequired(let reason, _, _): name = reason.rawValue
         case .signedOut, .rejected, .challenged, .document: return
         }
         rotations[profile, default: [:]][name, default: 0] += 1

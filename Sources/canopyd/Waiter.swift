@@ -40,6 +40,21 @@ extension ServedProfile {
         return late.map { ($0.client, lastReply(to: $0, at: now)) }
     }
 
+    /// Takes out all waiters, since nothing is started any more, and says what they are told: the
+    /// token if it has a second left, what keeps it from being renewed, or that canopyd stops.
+    func takeDismissed(at now: Moment) -> [(ClientID, Reply)] {
+        defer { waiters = [] }
+        return waiters.map { waiter in
+            if case .token(let validity, let asText) = waiter.kind {
+                let verdict = machine.verdictAtDeadline(minimumValidity: validity, at: now)
+                if let reply = reply(verdict, asText: asText, at: now) {
+                    return (waiter.client, reply)
+                }
+            }
+            return (waiter.client, Reply(Refusals.stopping(name)))
+        }
+    }
+
     /// What a client is told now that asks for the present token; nil if it is to wait.
     func currentToken(
         minimumValidity: TimeSpan? = nil, asText: Bool = false, at now: Moment
@@ -76,7 +91,8 @@ extension ServedProfile {
         case .ended(let reason):
             return Reply(Refusals.signInRequired(reason, name))
         case .paused(let pause):
-            guard waiter.sawAttempt else { return nil }
+            // Whoever holds the lock is at work on what was asked for.
+            guard waiter.sawAttempt, pause.failure.kind != .lockBusy else { return nil }
             return Reply(
                 Refusals.problem(pause.failure, name, retryAfter: pause.until - now.boot))
         case .resting:

@@ -16,7 +16,7 @@ struct RefusalsTests {
             case .notNative: .keyNotNative
             case .keyringLocked: .keyringLocked
             case .keyringUnavailable, .successorUnstored: .keyringUnavailable
-            case .storageFailed: .storageFailed
+            case .storageFailed, .exchangeFailed: .storageFailed
             case .lockBusy: .timeout
             }
         let problem = Refusals.problem(
@@ -25,7 +25,7 @@ struct RefusalsTests {
         #expect(problem.detail == "the cause")
         // A session by cookie is not asked for again, so there is nothing to wait for.
         #expect(problem.retryAfter == (kind == .notNative ? nil : 2))
-        let hasFix = kind != .throttled && kind != .storageFailed
+        let hasFix = kind != .throttled && expected != .storageFailed
         #expect((problem.fix != nil) == hasFix)
     }
 
@@ -57,6 +57,21 @@ struct RefusalsTests {
         #expect(Refusals.problem(Failure(.throttled, "wait"), try profile()).retryAfter == nil)
     }
 
+    @Test("For how long the last token has been over is told in one unit")
+    func expired() throws {
+        for (seconds, words) in [
+            (0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"),
+            (172_799, "47 h"), (172_800, "2 days"), (8_640_000, "100 days"),
+        ] as [(Int64, String)] {
+            let refusal = Refusal.failed(
+                Failure(.noAnswer, "the cause"), retryAfter: .seconds(1), expired: .seconds(seconds)
+            )
+            #expect(
+                Refusals.problem(refusal, try profile()).detail
+                    == "the cause; the last token expired \(words) ago")
+        }
+    }
+
     @Test("A sign-out that the server did not hear of names the local one")
     func signOut() throws {
         for kind in Failure.Kind.allCases {
@@ -68,7 +83,7 @@ struct RefusalsTests {
                 #expect(problem.fix == "canopyctl logout --local --profile work")
                 #expect(problem.detail.contains("nothing was forgotten"))
             case .keyringLocked, .keyringUnavailable, .storageFailed, .successorUnstored,
-                .lockBusy:
+                .lockBusy, .exchangeFailed:
                 #expect(problem.detail == "the cause")
             }
         }

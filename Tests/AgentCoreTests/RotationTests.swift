@@ -280,7 +280,7 @@ struct RotationTests {
     func verdict() throws {
         let world = ScriptedWorld(Example.session(3))
         world.answers = [Example.envelope(401, "revoked")]
-        guard case .signInRequired(let reason, let words) = try rotate(world) else {
+        guard case .signInRequired(let reason, let words, _) = try rotate(world) else {
             Issue.record("no verdict")
             return
         }
@@ -298,7 +298,7 @@ struct RotationTests {
         ] {
             let wasMarked = world.signIns?.mark(of: Example.signIn) == 3
             world.answers = (wasMarked ? [] : [.lost("reset")]) + [Example.envelope(401)]
-            guard case .signInRequired(let reason, _) = try rotate(world) else {
+            guard case .signInRequired(let reason, _, _) = try rotate(world) else {
                 Issue.record("no verdict")
                 return
             }
@@ -326,7 +326,7 @@ struct RotationTests {
         #expect(world.signIns?.death(of: Example.signIn) != nil)
     }
 
-    @Test("A verdict about bytes that were replaced meanwhile signs nobody out")
+    @Test("A03: a verdict about bytes that were replaced meanwhile signs nobody out")
     func verdictAboutOldBytes() throws {
         let world = ScriptedWorld(Example.session(3))
         world.answers = [Example.envelope(401)]
@@ -343,7 +343,7 @@ struct RotationTests {
         world.faults = [("delete item", 1, Self.locked)]
         _ = try rotate(world)
         world.restart()
-        guard case .signInRequired(let reason, _) = try rotate(world) else {
+        guard case .signInRequired(let reason, _, _) = try rotate(world) else {
             Issue.record("revived")
             return
         }
@@ -435,7 +435,7 @@ struct RotationTests {
 
     // MARK: Kills
 
-    @Test("A kill after any step, with the slot kept or lost, costs no session and no family")
+    @Test("A18: a kill after any step, with the slot kept or lost, costs no session and no family")
     func killed() throws {
         for keepsSlot in [true, false] {
             for ambiguous in [true, false] {

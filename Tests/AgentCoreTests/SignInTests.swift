@@ -381,7 +381,7 @@ struct SignInTests {
             #expect(failed(try Load(in: world).run()) == Self.broken)
         }
         world.item = .none
-        guard case .signInRequired(.keyringReset, _) = try Load(in: world).run() else {
+        guard case .signInRequired(.keyringReset, _, _) = try Load(in: world).run() else {
             Issue.record("a reset keyring was not noticed")
             return
         }

@@ -154,6 +154,7 @@ struct StoredFormatTests {
         outcomes += Self.sessions.map { .session(SessionReport($0, isAmbiguous: false)) }
         outcomes += Failure.Kind.allCases.map { .failed(Failure($0, "d")) } + [.failed(failure)]
         outcomes += SignInReason.allCases.map { .signInRequired($0, "words") }
+        outcomes.append(.signInRequired(.restoredCopy, "", account: Example.header().account))
         outcomes += Rejection.Kind.allCases.map { .rejected(Rejection($0, "words")) }
         return outcomes.map { .ended(.standard, $0) } + [
             .progress(.presenting), .progress(.retrying(failure)),
@@ -197,6 +198,11 @@ struct StoredFormatTests {
                 #expect(sent == got)
             case (.ended(_, .failed(let sent)), .ended(_, .failed(let got))),
                 (.progress(.retrying(let sent)), .progress(.retrying(let got))):
+                #expect(sent == got)
+            case (
+                .ended(_, .signInRequired(_, _, let sent)),
+                .ended(_, .signInRequired(_, _, let got))
+            ):
                 #expect(sent == got)
             default: break
             }

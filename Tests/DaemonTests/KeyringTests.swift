@@ -165,6 +165,12 @@ struct KeyringTests {
         try stage.startDaemon()
         try expectSignInRequired(stage.token(), "restored_copy")
         #expect(try stage.server.refreshes() == 0)
+        // Whose session it is stands in the session itself.
+        let profile = try stage.profile()
+        #expect(try profile.text("url") == stage.server.url)
+        #expect(
+            try profile.object("identity").text("email") == SandboxServer.Person.ada.email)
+        #expect(try profile.text("signed_in_at") > "2026")
     }
 
     @Test("A home that was restored as a whole is known by its anchor")

@@ -37,7 +37,7 @@ struct KillTests {
         try expectAlive(stage)
     }
 
-    @Test("Both killed after the server rotated: the next canopyd sends the same token again")
+    @Test("C06: both killed after the server rotated: the next canopyd sends the same token again")
     func both() throws {
         let stage = try stageWithHeldAnswer()
         let exchanges = try stage.exchanges()
@@ -67,7 +67,7 @@ struct KillTests {
         try expectAlive(stage)
     }
 
-    @Test("Killed at random moments, one or both, again and again: still signed in")
+    @Test("A18: killed at random moments, one or both, again and again: still signed in")
     func atRandom() throws {
         let seed = UInt64.random(in: 1...UInt64.max)
         var chance = SplitMix(state: seed)

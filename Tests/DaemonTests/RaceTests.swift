@@ -116,9 +116,17 @@ struct RaceTests {
             try stage.desktop.storedSession()?.number("generation") == 1
         }
         #expect(try stage.server.refreshes() == 1)
-        #expect(try stage.generation() == 1)
-        _ = try client.answer()
+        try eventually("canopyd has been told") { try stage.generation() == 1 }
+        let adopted = Stage.Answer(try client.answer())
+        #expect(adopted.status == 200)
+        #expect(try adopted.json.number("generation") == 1)
         #expect(try stage.server.refreshes() == 1)
+        let metrics = try second.connect()
+        try metrics.send(Stage.request("GET", "/v1/metrics"))
+        let counted = try metrics.answer().body
+        #expect(counted.contains(#"outcome="adopted"} 1"#))
+        #expect(!counted.contains(#"outcome="ok"}"#))
+        #expect(try stage.ask("GET", "/v1/metrics").body.contains(#"outcome="ok"} 1"#))
         try stage.server.expectNoIncident()
     }
 

@@ -16,7 +16,7 @@ struct RotationTests {
         try stage.server.expectNoIncident()
     }
 
-    @Test("While the server hangs, a good token is handed out from memory, at once")
+    @Test("B15: while the server hangs, a good token is handed out from memory, at once")
     func fromMemory() throws {
         let stage = try Stage()
         try stage.logIn()

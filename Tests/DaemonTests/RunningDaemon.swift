@@ -15,12 +15,13 @@ final class RunningDaemon {
 
     /// Starts it, and returns when it has said `READY=1`.
     ///
-    /// `listeners` are handed over as the service manager does; `manager` is one that stays.
+    /// `listeners` are handed over as the service manager does; `manager` is one that stays;
+    /// `wrapper` is a command that runs canopyd in its own place, and `program` another copy of it.
     init(
         in directory: TestDirectory? = nil, configuration: String? = nil, socketPath: String? = nil,
         arguments: [String] = [], environment: [String: String] = [:],
         listeners: [(name: String, descriptor: Int32)] = [], under wrapper: [String] = [],
-        manager: ServiceManager? = nil
+        manager: ServiceManager? = nil, program: String? = nil
     ) throws {
         let directory = try directory ?? TestDirectory()
         self.directory = directory
@@ -32,7 +33,7 @@ final class RunningDaemon {
         let variables = environment.merging(["NOTIFY_SOCKET": manager.notices.path]) { $1 }
         pid = try CanopydProgram.spawn(
             arguments, directory, variables, standardError: log,
-            listeners: listeners + manager.descriptors(), under: wrapper)
+            listeners: listeners + manager.descriptors(), under: wrapper, program: program)
         try manager.awaitReadiness()
     }
 
@@ -104,6 +105,13 @@ final class NoticeSocket {
     struct Notice {
         let lines: [Substring]
         let descriptors: [Int32]
+    }
+
+    /// Whether nothing comes for so many seconds, after what has come already.
+    func isSilent(for seconds: Int) throws -> Bool {
+        while try receive(Int32(MSG_DONTWAIT)) != nil {}
+        var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&ready, 1, Int32(seconds * 1000)) == 0
     }
 
     /// The next message; nil if none comes.
@@ -323,7 +331,7 @@ enum CanopydProgram {
     static func spawn(
         _ arguments: [String], _ directory: TestDirectory, _ extra: [String: String],
         standardError: Int32, listeners: [(name: String, descriptor: Int32)] = [],
-        under wrapper: [String] = []
+        under wrapper: [String] = [], program: String? = nil
     ) throws -> pid_t {
         var environment = [
             "HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
@@ -337,7 +345,7 @@ enum CanopydProgram {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, standardError, 1)
         posix_spawn_file_actions_adddup2(&actions, standardError, 2)
-        var command = wrapper + [try path] + arguments
+        var command = wrapper + [try program ?? path] + arguments
         if !listeners.isEmpty {
             for (index, listener) in listeners.enumerated() {
                 posix_spawn_file_actions_adddup2(&actions, listener.descriptor, 3 + Int32(index))
@@ -347,12 +355,12 @@ enum CanopydProgram {
             // The process that they are for has to be named, and is not known before it is there.
             command = ["/bin/sh", "-c", "LISTEN_PID=$$ exec \"$0\" \"$@\""] + command
         }
-        let program = command[0]
+        let first = command[0]
         var argv = command.map { strdup($0) } + [nil]
         var envp = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (argv + envp).forEach { free($0) } }
         var pid: pid_t = 0
-        try #require(posix_spawn(&pid, program, &actions, nil, &argv, &envp) == 0)
+        try #require(posix_spawn(&pid, first, &actions, nil, &argv, &envp) == 0)
         return pid
     }
 

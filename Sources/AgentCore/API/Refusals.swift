@@ -76,7 +76,8 @@ package enum Refusals {
         switch failure.kind {
         case .successorUnstored: failure.cause.map(code(of:)) ?? .keyringUnavailable
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
-            .notNative, .keyringLocked, .keyringUnavailable, .storageFailed, .lockBusy:
+            .notNative, .keyringLocked, .keyringUnavailable, .storageFailed, .lockBusy,
+            .exchangeFailed:
             code(of: failure.kind)
         }
     }
@@ -92,6 +93,9 @@ package enum Refusals {
         case .keyringUnavailable, .successorUnstored: .keyringUnavailable
         case .storageFailed: .storageFailed
         case .lockBusy: .timeout
+        // The nearest of the codes that there are: something of ours is wrong on this machine, and
+        // nothing was presented.
+        case .exchangeFailed: .storageFailed
         }
     }
 
@@ -124,6 +128,13 @@ package enum Refusals {
             profile: profile, fix: fix(.signInRequired, profile))
     }
 
+    /// What is told to whoever waits when canopyd is told to stop.
+    package static func stopping(_ profile: ProfileName?) -> Problem {
+        Problem(
+            .timeout, "canopyd stops, and nobody works on the answer any more; ask again",
+            profile: profile)
+    }
+
     /// What a client is told whose deadline has come; nil for a profile that was not found yet.
     package static func timeout(_ profile: ProfileName?) -> Problem {
         Problem(
@@ -145,7 +156,8 @@ package enum Refusals {
                     + "on the server until it expires",
                 profile: profile, retryAfter: base.retryAfter,
                 fix: "canopyctl logout --local\(named)")
-        case .keyringLocked, .keyringUnavailable, .storageFailed, .successorUnstored, .lockBusy:
+        case .keyringLocked, .keyringUnavailable, .storageFailed, .successorUnstored, .lockBusy,
+            .exchangeFailed:
             return base
         }
     }

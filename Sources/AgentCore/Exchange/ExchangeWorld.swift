@@ -122,7 +122,9 @@ package enum ExchangeOutcome: Sendable {
     /// Nothing may be presented yet.
     case tooEarly(SessionReport, TimeSpan)
     case failed(Failure)
-    case signInRequired(SignInReason, String)
+    /// The text is the server's words, if it said any; `account` is whose session it was, where a
+    /// stored session told.
+    case signInRequired(SignInReason, String, account: KnownSignIns.Account? = nil)
     case signedOut
     /// The server refused a sign-in, in its words.
     case rejected(Rejection)

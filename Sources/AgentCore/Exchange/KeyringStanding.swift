@@ -37,7 +37,7 @@ package struct KeyringStanding: Equatable, Sendable {
         case .keyringLocked: KeyringStanding(.locked, owner: owner)
         case .keyringUnavailable: KeyringStanding(.unavailable, owner: owner)
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
-            .notNative, .storageFailed, .successorUnstored, .lockBusy:
+            .notNative, .storageFailed, .successorUnstored, .lockBusy, .exchangeFailed:
             self
         }
     }

@@ -30,6 +30,8 @@ package struct Load<World: ExchangeWorld> {
             return .session(SessionReport(session, isAmbiguous: ambiguous))
         case (.signInRequired(.signedOut), _):
             return .signedOut
+        case (.signInRequired(let reason), .session(let session)):
+            return .signInRequired(reason, "", account: session.header.account)
         case (.signInRequired(let reason), _):
             return .signInRequired(reason, "")
         case (.adopt, _), (.storeSuccessor, _), (.confirmSuccessor, _), (.dropSuccessor, _),

@@ -81,9 +81,10 @@ package enum Report: Sendable {
             writer.field(Tag.wait, wait.nanoseconds)
         case .failed(let failure):
             write(failure, to: &writer)
-        case .signInRequired(let reason, let words):
+        case .signInRequired(let reason, let words, let account):
             writer.field(Tag.reason, reason.rawValue)
             writer.field(Tag.detail, words)
+            if let account { write(account, to: &writer) }
         case .signedOut:
             break
         case .rejected(let rejection):
@@ -111,6 +112,13 @@ package enum Report: Sendable {
         case .challenged: Kind.challenged
         case .document: Kind.document
         }
+    }
+
+    private static func write(_ account: KnownSignIns.Account, to writer: inout FieldWriter) {
+        writer.field(Tag.baseURL, account.baseURL)
+        writer.field(Tag.identityID, account.identity.id)
+        writer.field(Tag.identityEmail, account.identity.email)
+        writer.field(Tag.signedInAt, account.signedInAt.milliseconds)
     }
 
     private static func write(_ failure: Failure, to writer: inout FieldWriter) {
@@ -196,7 +204,8 @@ package enum Report: Sendable {
         case Kind.signInRequired:
             guard let reason = fields.text(Tag.reason).flatMap(SignInReason.init(rawValue:))
             else { return nil }
-            return .signInRequired(reason, fields.text(Tag.detail) ?? "")
+            return .signInRequired(
+                reason, fields.text(Tag.detail) ?? "", account: account(fields))
         case Kind.signedOut:
             return .signedOut
         case Kind.rejected:
@@ -223,6 +232,20 @@ package enum Report: Sendable {
         return SignInChallenge(
             id: id, factors: fields.all(Tag.factor).map { String(decoding: $0, as: UTF8.self) },
             expiresAt: WallTime(milliseconds: expiresAt), continuation: continuation)
+    }
+
+    private static func account(_ fields: FieldReader) -> KnownSignIns.Account? {
+        guard let baseURL = fields.text(Tag.baseURL),
+            let signedInAt = fields.number(Tag.signedInAt)
+        else { return nil }
+        return KnownSignIns.Account(
+            baseURL: baseURL, identity: identity(fields),
+            signedInAt: WallTime(milliseconds: signedInAt))
+    }
+
+    private static func identity(_ fields: FieldReader) -> Identity {
+        Identity(
+            id: fields.text(Tag.identityID) ?? "", email: fields.text(Tag.identityEmail) ?? "")
     }
 
     private static func failure(_ fields: FieldReader) -> Failure? {
@@ -252,9 +275,7 @@ package enum Report: Sendable {
         let header = SessionHeader(
             signIn: signIn, generation: generation, baseURL: baseURL,
             publishableKey: fields.text(Tag.publishableKey) ?? "",
-            identity: Identity(
-                id: fields.text(Tag.identityID) ?? "",
-                email: fields.text(Tag.identityEmail) ?? ""),
+            identity: identity(fields),
             signedInAt: WallTime(milliseconds: signedInAt),
             anchor: Anchor(inode: UInt64(bitPattern: inode), birth: birth),
             lastRotation: stamp(fields, Tag.lastRotation), notBefore: notBefore,

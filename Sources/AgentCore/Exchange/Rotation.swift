@@ -70,6 +70,8 @@ package struct Rotation<World: ExchangeWorld> {
                 return .tooEarly(SessionReport(session, isAmbiguous: false), span)
             case (.present(let ambiguous), .session(let session), _):
                 return try present(session, state, ambiguous)
+            case (.signInRequired(let reason), .session(let session), _):
+                return .signInRequired(reason, "", account: session.header.account)
             case (.signInRequired(let reason), _, _):
                 return .signInRequired(reason, "")
             case (.storeSuccessor, _, _), (.confirmSuccessor, _, _), (.adopt, _, _),
@@ -91,7 +93,7 @@ package struct Rotation<World: ExchangeWorld> {
             else { return .failed(failure) }
             return .session(SessionReport(successor, isAmbiguous: false, storeFailure: failure))
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
-            .notNative, .storageFailed, .successorUnstored, .lockBusy:
+            .notNative, .storageFailed, .successorUnstored, .lockBusy, .exchangeFailed:
             return .failed(failure)
         }
     }
@@ -314,7 +316,7 @@ package struct Rotation<World: ExchangeWorld> {
         // A failure is ignored: the item is dead by record, and is never read as anything else.
         _ = try world.deleteItem()
         _ = try world.syncKeyring()
-        return .signInRequired(reason, words)
+        return .signInRequired(reason, words, account: session.header.account)
     }
 }
 

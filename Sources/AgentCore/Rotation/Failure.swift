@@ -23,6 +23,8 @@ package struct Failure: Error, Equatable, Sendable {
         case successorUnstored
         /// Another exchange holds the profile's lock.
         case lockBusy
+        /// The exchange could not be started, or ended without a report; it had presented nothing.
+        case exchangeFailed
     }
 
     package let kind: Kind

@@ -34,6 +34,11 @@ package struct RotationMachine: Sendable {
         package var retrying: Failure?
         /// What the phase was before, for jobs that change nothing in it.
         package let before: Standstill
+
+        /// What an end without a report means.
+        package func death(_ detail: String) -> Failure {
+            Failure(isPresenting ? .noAnswer : .exchangeFailed, detail)
+        }
     }
 
     /// A phase between two exchanges.
@@ -148,7 +153,7 @@ package struct RotationMachine: Sendable {
             guard access != nil, let rotationPoint else { return true }
             return rotationPoint <= now
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
-            .notNative, .lockBusy:
+            .notNative, .lockBusy, .exchangeFailed:
             return true
         }
     }
@@ -186,6 +191,8 @@ package struct RotationMachine: Sendable {
         case .paused(let pause):
             // The first to ask after a suspend must not hear of what failed before it.
             guard pause.until > now.boot else { return .wait }
+            // Whoever holds the lock is at work on this very token, and what it brings is adopted.
+            guard pause.failure.kind != .lockBusy else { return .wait }
             return .refused(
                 .failed(
                     pause.failure, retryAfter: pause.until - now.boot, expired: expired(at: now)))
@@ -261,7 +268,7 @@ package struct RotationMachine: Sendable {
         case .refused, .notNative: .refused
         case .keyringLocked: .keyringLocked
         case .keyringUnavailable: .keyringUnavailable
-        case .storageFailed: .storageFailed
+        case .storageFailed, .exchangeFailed: .storageFailed
         }
     }
 
@@ -347,7 +354,7 @@ package struct RotationMachine: Sendable {
             }
         case .failed(let failure):
             ended(exchange, failure, at: now, draw: draw)
-        case .signInRequired(let reason, let words):
+        case .signInRequired(let reason, let words, _):
             end(reason)
             lastFailure = words.isEmpty ? nil : (Failure(.refused, words), now.wall)
         case .signedOut:
@@ -364,7 +371,7 @@ package struct RotationMachine: Sendable {
             return  // Its report came first.
         }
         lastEnd = now.boot
-        let failure = Failure(exchange.isPresenting ? .noAnswer : .notPresented, detail)
+        let failure = exchange.death(detail)
         switch exchange.job {
         case .rotate, .load:
             // The token may be spent, and the server's grace is short: at once, a few times.
@@ -406,6 +413,10 @@ package struct RotationMachine: Sendable {
             guard earliestRotation(at: now) <= now.boot else { return false }
             phase = .resting(due: now.boot)
             return true
+        case .paused(let pause) where pause.failure.kind == .lockBusy:
+            // A rotation is going on, though not ours.
+            wakeSoon(pause, at: now)
+            return true
         case .paused(let pause):
             guard pause.failure.kind != .throttled || pause.failure.wait == nil,
                 earliestRotation(at: now) <= now.boot,
@@ -427,14 +438,19 @@ package struct RotationMachine: Sendable {
         guard case .paused(let pause) = phase else { return }
         switch pause.failure.kind {
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .lockBusy:
-            // A network that comes and goes each moment must not make us hammer.
-            let soonest = lastEnd.map { $0 + BackOff.start } ?? now.boot
-            let until = min(pause.until, max(now.boot, soonest))
-            phase = .paused(Pause(failure: pause.failure, until: until, backOff: pause.backOff))
+            wakeSoon(pause, at: now)
         case .throttled, .refused, .notNative, .keyringLocked, .keyringUnavailable,
-            .storageFailed, .successorUnstored:
+            .storageFailed, .successorUnstored, .exchangeFailed:
             break
         }
+    }
+
+    /// Ends the pause now, but a second after the last exchange at the soonest: a network that comes
+    /// and goes each moment, or an eager client, must not make us hammer.
+    private mutating func wakeSoon(_ pause: Pause, at now: Moment) {
+        let soonest = lastEnd.map { $0 + BackOff.start } ?? now.boot
+        let until = min(pause.until, max(now.boot, soonest))
+        phase = .paused(Pause(failure: pause.failure, until: until, backOff: pause.backOff))
     }
 
     /// The keyring was unlocked, came, or changed.
@@ -445,7 +461,7 @@ package struct RotationMachine: Sendable {
             case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed:
                 phase = .paused(Pause(failure: pause.failure, until: now.boot, backOff: nil))
             case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
-                .notNative, .lockBusy:
+                .notNative, .lockBusy, .exchangeFailed:
                 break
             }
         case .ended(let reason) where !reason.isFinal:
@@ -618,7 +634,8 @@ package struct RotationMachine: Sendable {
         case .notNative:
             // Nobody could ever use what another attempt would bring.
             wait = BootTime.distantFuture - now.boot
-        case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed, .lockBusy:
+        case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed, .lockBusy,
+            .exchangeFailed:
             wait = BackOff.local.wait(after: last, draw: draw)
             backOff = BackOff.local.longest(last, wait: wait)
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled:

@@ -6,8 +6,9 @@ package struct FleetReport {
     /// Seconds in one line of the course.
     private static let lineSeconds = 150
 
-    /// The window of the rates, in seconds: one second of a small fleet is mostly chance.
-    package static let window = 10
+    /// The window of the rates, in seconds: one second of a small fleet is mostly chance, and with
+    /// long lifetimes there are few requests.
+    private var window: Int { max(10, Int(plan.lifetime) / 90) }
 
     package init(_ figures: FleetFigures) {
         self.figures = figures
@@ -87,7 +88,7 @@ package struct FleetReport {
     }
 
     private func times(from start: Int, to end: Int) -> String {
-        FleetReport.number(figures.peak(from: start, to: end, window: FleetReport.window), 2)
+        FleetReport.number(figures.peak(from: start, to: end, window: window), 2)
     }
 
     private var fresh: String {

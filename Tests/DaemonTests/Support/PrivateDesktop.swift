@@ -83,6 +83,10 @@ final class PrivateDesktop {
         bus = nil
     }
 
+    /// Stops it where it stands: it accepts connections, and never answers.
+    func freezeBus() throws { kill(try #require(bus).pid, SIGSTOP) }
+    func thawBus() throws { kill(try #require(bus).pid, SIGCONT) }
+
     // MARK: The keyring
 
     func startKeyring() throws {

@@ -10,11 +10,15 @@ final class Program {
     private var isOver = false
 
     /// Starts a program of this package by its name, or any by its path.
+    ///
+    /// `wrapper` is a command that runs it in its own place.
     init(
         _ name: String, _ arguments: [String] = [], environment: [String: String],
-        input: String = ""
+        input: String = "", under wrapper: [String] = []
     ) throws {
-        let path = name.hasPrefix("/") ? name : try Program.builtPath(name)
+        let program = name.hasPrefix("/") ? name : try Program.builtPath(name)
+        let command = wrapper + [program] + arguments
+        let path = command[0]
         log = clinux_memfd_create("output")
         let stdin = clinux_memfd_create("input")
         defer { close(stdin) }
@@ -35,7 +39,7 @@ final class Program {
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var argv = ([path] + arguments).map { strdup($0) } + [nil]
+        var argv = command.map { strdup($0) } + [nil]
         var envp = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (argv + envp).forEach { free($0) } }
         var pid: pid_t = 0

@@ -28,9 +28,10 @@ final class SandboxServer {
     }
 
     /// `lifetime` in seconds, of access tokens.
-    init(lifetime: Int = 900, _ options: [String] = []) throws {
+    init(lifetime: Int = 900, _ options: [String] = [], under wrapper: [String] = []) throws {
         let program = try Program(
-            "canopy-sandbox", ["--lifetime", "\(lifetime)"] + options, environment: [:])
+            "canopy-sandbox", ["--lifetime", "\(lifetime)"] + options, environment: [:],
+            under: wrapper)
         func value(after words: String) -> String? {
             program.output.split(separator: "\n").first { $0.hasPrefix(words + " ") }
                 .map { String($0.dropFirst(words.utf8.count + 1)) }
@@ -81,6 +82,11 @@ final class SandboxServer {
 
     func revokeSessions(of person: Person) throws {
         _ = try ask("POST", "/admin/revoke-identity", #"{"email":"\#(person.email)"}"#)
+    }
+
+    /// Sets its clock forward.
+    func advance(by seconds: Int) throws {
+        _ = try ask("POST", "/admin/advance", #"{"seconds":\#(seconds)}"#)
     }
 
     /// Presents a refresh token, as somebody who has a copy of the session would.

@@ -8,22 +8,29 @@ final class Stage {
     let server: SandboxServer
     private(set) var daemon: RunningDaemon
 
-    /// The command that runs canopyd; empty for none but itself.
-    private let wrapper: [String]
+    /// The command that runs canopyd from now on; empty for none but itself.
+    var wrapper: [String]
+
+    /// Another copy of canopyd to start from now on.
+    var program: String?
     private let manager: ServiceManager?
 
     /// `lifetime` in seconds, of access tokens; `sandbox` are options of its; `desktop` is one that
-    /// has something that others have not; `wrapper` is a command that runs canopyd in its own place;
-    /// `manager` keeps descriptors from one start to the next.
+    /// has something that others have not; `wrapper` is a command that runs canopyd in its own place,
+    /// and server and canopyd run in `namespaces` if there are any; `manager` keeps descriptors from
+    /// one start to the next.
     init(
         lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil,
-        under wrapper: [String] = [], manager: ServiceManager? = nil
+        under wrapper: [String] = [], in namespaces: Namespaces? = nil,
+        manager: ServiceManager? = nil
     ) throws {
+        let wrapper = (namespaces?.entrance() ?? []) + wrapper
         let desktop = try desktop ?? PrivateDesktop()
         self.desktop = desktop
         self.wrapper = wrapper
         self.manager = manager
-        server = try SandboxServer(lifetime: lifetime, sandbox)
+        server = try SandboxServer(
+            lifetime: lifetime, sandbox, under: namespaces?.entrance() ?? [])
         daemon = try RunningDaemon(
             in: desktop.directory, environment: desktop.environment, under: wrapper,
             manager: manager)
@@ -33,7 +40,7 @@ final class Stage {
     struct Answer {
         let status: Int
         let head: String
-        private let body: String
+        let body: String
 
         init(_ answer: RawClient.Answer) {
             (status, head, body) = (answer.status, answer.head, answer.body)
@@ -49,7 +56,7 @@ final class Stage {
     func startDaemon() throws {
         daemon = try RunningDaemon(
             in: desktop.directory, environment: desktop.environment, under: wrapper,
-            manager: manager)
+            manager: manager, program: program)
     }
 
     /// Kills it with -9, and starts it again; an exchange that runs is left alone.
