@@ -70,6 +70,12 @@ package enum Limits {
     /// Enforced by `Settings`.
     package static let configurationBytes = 1 << 20
 
+    /// Bytes of an unbroken run of a token's characters in a server's words, from which on it is not
+    /// shown; a UUID has 36, the shortest of Canopy's tokens 47.
+    ///
+    /// Enforced by `CanopyBody`.
+    package static let shownWordBytes = 40
+
     /// Bytes of a publishable key; real ones have about 40.
     ///
     /// Enforced by `Settings`.
@@ -202,10 +208,25 @@ package enum Limits {
     /// Enforced by `Listener`.
     package static let acceptRetrySeconds = 1
 
-    /// Descriptors that connections leave to everything else: exchanges, locks, the bus.
+    /// Descriptors that connections leave to everything else: exchanges, locks, the bus, credentials.
     ///
     /// Enforced by `Listener`.
-    package static let descriptorsKept = 64
+    package static let descriptorsKept = 128
+
+    /// Lines of one kind in ``logSpanSeconds``.
+    ///
+    /// Enough to see what happens, few enough to keep what others wrote. Enforced by `LogBudget`.
+    package static let logLines = 20
+
+    /// Seconds for which lines of one kind are counted.
+    ///
+    /// Enforced by `LogBudget`.
+    package static let logSpanSeconds = 60
+
+    /// Bytes of a field's value in the log: a path or a server's sentence fits.
+    ///
+    /// Enforced by `JournalLine`.
+    package static let logValueBytes = 1024
 
     /// Seconds that answers on their way may take once canopyd is told to stop.
     ///

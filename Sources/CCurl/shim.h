@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/socket.h>
 
 typedef size_t (*ccurl_write_callback)(char *, size_t, size_t, void *);
@@ -45,5 +46,16 @@ static inline long ccurl_get_long(CURL *c, CURLINFO info) {
     long v = 0;
     curl_easy_getinfo(c, info, &v);
     return v;
+}
+// A field of the server's own certificate, as CURLOPT_CERTINFO lists it; lives as long as the handle.
+static inline const char *ccurl_certificate_field(CURL *c, const char *name) {
+    struct curl_certinfo *info = NULL;
+    if (curl_easy_getinfo(c, CURLINFO_CERTINFO, &info) || !info || info->num_of_certs < 1)
+        return NULL;
+    size_t length = strlen(name);
+    for (struct curl_slist *field = info->certinfo[0]; field; field = field->next)
+        if (!strncmp(field->data, name, length) && field->data[length] == ':')
+            return field->data + length + 1;
+    return NULL;
 }
 #endif

@@ -21,6 +21,7 @@ enum Canopyctl {
         [
             Login.self, Token.self, Header.self, Status.self, Profiles.self, Whoami.self,
             Sessions.self, Revoke.self, Refresh.self, Logout.self,
+            SetupHeadless.self,
         ]
     }
 

@@ -14,6 +14,11 @@ enum Option: Int32, CaseIterable {
     case email
     case passwordFromInput
     case codeFromInput
+    case user
+    case apply
+    case undo
+    case sealWith
+    case passphraseFromInput
     // Never accepted: here so that getopt_long does not take them as the beginning of the two
     // above, and the secret behind them as a word that an error might repeat.
     case password
@@ -38,6 +43,11 @@ enum Option: Int32, CaseIterable {
         case .email: "email"
         case .passwordFromInput: "password-stdin"
         case .codeFromInput: "code-stdin"
+        case .user: "user"
+        case .apply: "apply"
+        case .undo: "undo"
+        case .sealWith: "seal-with"
+        case .passphraseFromInput: "passphrase-stdin"
         case .password: "password"
         case .code: "code"
         }
@@ -57,7 +67,9 @@ enum Option: Int32, CaseIterable {
         case .url: "u"
         case .key: "k"
         case .email: "e"
-        case .passwordFromInput, .codeFromInput, .password, .code: nil
+        case .passwordFromInput, .codeFromInput, .user, .apply, .undo, .sealWith,
+            .passphraseFromInput, .password, .code:
+            nil
         }
     }
 
@@ -71,7 +83,11 @@ enum Option: Int32, CaseIterable {
         case .key: "pk_…"
         case .email: "EMAIL"
         case .password, .code: "SECRET"
-        case .help, .version, .json, .local, .all, .passwordFromInput, .codeFromInput: nil
+        case .user: "USER"
+        case .sealWith: "KEY"
+        case .help, .version, .json, .local, .all, .passwordFromInput, .codeFromInput, .apply,
+            .undo, .passphraseFromInput:
+            nil
         }
     }
 
@@ -82,7 +98,8 @@ enum Option: Int32, CaseIterable {
         case .url: "CANOPY_URL"
         case .key: "CANOPY_PUBLISHABLE_KEY"
         case .help, .version, .json, .minimumValidity, .timeout, .ifGeneration, .local, .all,
-            .email, .passwordFromInput, .codeFromInput, .password, .code:
+            .email, .passwordFromInput, .codeFromInput, .user, .apply, .undo, .sealWith,
+            .passphraseFromInput, .password, .code:
             nil
         }
     }
@@ -104,6 +121,11 @@ enum Option: Int32, CaseIterable {
         case .email: "who signs in"
         case .passwordFromInput: "read the password from the first line of standard input"
         case .codeFromInput: "read the second factor's code from standard input"
+        case .user: "whose keyring it is, for root's part"
+        case .apply: "do it, instead of printing it"
+        case .undo: "take it back"
+        case .sealWith: "what seals the passphrase: host (usual), tpm2 or host+tpm2"
+        case .passphraseFromInput: "seal standard input's first line, for a keyring that exists"
         case .password, .code: ""
         }
     }

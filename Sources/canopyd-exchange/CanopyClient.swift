@@ -41,13 +41,14 @@ final class CanopyClient {
 
     /// Sends one request and reads its answer.
     func send(_ request: CanopyRequest) -> Transmission {
-        guard let handle = curl_easy_init() else { return .notSent("libcurl cannot start") }
-        defer { curl_easy_cleanup(handle) }
-        let transfer = Transfer(hasBody: request.body != nil, memory: memory)
+        // It has to outlive the handle.
         let words = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
         words.update(repeating: 0, count: Int(CURL_ERROR_SIZE))
         defer { words.deallocate() }
+        guard let handle = curl_easy_init() else { return .notSent("libcurl cannot start") }
+        defer { curl_easy_cleanup(handle) }
         _ = ccurl_set_pointer(handle, CURLOPT_ERRORBUFFER, words)
+        let transfer = Transfer(of: request, memory: memory)
         var headers: UnsafeMutablePointer<curl_slist>?
         defer { curl_slist_free_all(headers) }
         for line in ["Accept: application/json", "Content-Type: application/json", "Expect:"] {
@@ -65,7 +66,13 @@ final class CanopyClient {
             configure(handle, request, headers, transfer)
             return curl_easy_perform(handle)
         }
-        return outcome(code, handle, transfer, words: String(cString: words))
+        var cause = String(cString: words)
+        if code == CURLE_PEER_FAILED_VERIFICATION,
+            let issuer = CertificateIssuer.ask(request.url, proxy: proxy)
+        {
+            cause += "; the certificate's issuer is \(issuer)"
+        }
+        return outcome(code, handle, transfer, words: cause)
     }
 
     private func configure(
@@ -132,6 +139,7 @@ final class CanopyClient {
         var retryAfter: String?
         var date: String?
         let hasBody: Bool
+        let secrets: [Secret]
         /// Whether the connection was ready, and the request's first byte came next.
         var began = false
         /// When the last byte of the request was sent.
@@ -139,8 +147,9 @@ final class CanopyClient {
         var isTooLarge = false
         var isTooLate = false
 
-        init(hasBody: Bool, memory: SecretMemory) {
-            self.hasBody = hasBody
+        init(of request: CanopyRequest, memory: SecretMemory) {
+            hasBody = request.body != nil
+            secrets = request.secrets
             self.memory = memory
             body = SecretBuffer(capacity: 4096, in: memory)
         }
@@ -154,7 +163,7 @@ final class CanopyClient {
                 CanopyAnswer(
                     status: Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE)),
                     retryAfter: transfer.retryAfter, date: transfer.date,
-                    body: transfer.body.secret()))
+                    body: transfer.body.secret(), secrets: transfer.secrets))
         }
         if transfer.isTooLarge {
             return .lost("the answer is larger than \(Limits.answerBodyBytes) bytes")
@@ -163,8 +172,9 @@ final class CanopyClient {
             let seconds = CanopyClient.answerPatience.wholeSeconds
             return .lost("no whole answer within \(seconds) s after the request was sent")
         }
+        let isRepeating = transfer.secrets.contains { $0.isRepeated(in: words) }
         let cause = CanopyClient.printable(
-            words.isEmpty ? String(cString: curl_easy_strerror(code)) : words)
+            words.isEmpty || isRepeating ? String(cString: curl_easy_strerror(code)) : words)
         guard TransferFailure.mayHaveBeenSent(code, requestBegan: transfer.began) else {
             let refusal = ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE)
             guard refusal >= 300 else { return .notSent(cause) }
@@ -174,7 +184,7 @@ final class CanopyClient {
     }
 
     /// Parts of libcurl's words may come from the network, and people read them in terminals.
-    private static func printable(_ text: String) -> String {
+    static func printable(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
                 text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))

@@ -54,7 +54,7 @@ enum Queries {
     /// What failed, of an answer whose success has nothing to say; nil for success.
     static func failure(_ answer: CanopyAnswer) -> Failure? {
         guard !(200..<300).contains(answer.status) else { return nil }
-        return answer.body.withBytes { failure(answer, CanopyBody($0, status: answer.status)) }
+        return answer.body.withBytes { failure(answer, CanopyBody($0, of: answer)) }
     }
 
     private static func document(
@@ -62,7 +62,7 @@ enum Queries {
         _ render: (CanopyBody, inout JSONWriter<SecretBuffer>) -> Bool
     ) -> ExchangeOutcome {
         answer.body.withBytes { bytes in
-            let body = CanopyBody(bytes, status: answer.status)
+            let body = CanopyBody(bytes, of: answer)
             if (200..<300).contains(answer.status) {
                 var writer = JSONWriter(into: SecretBuffer(in: memory))
                 guard render(body, &writer) else {

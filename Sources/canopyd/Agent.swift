@@ -79,7 +79,7 @@ final class Agent {
                 adopt(name)
             }
         } catch {
-            Journal.error("The state directory cannot be read", ("error", "\(error)"))
+            Journal.write(.stateUnreadable, (.error, "\(error)"))
         }
         for (name, slot) in inherited {
             if slot.isFull {
@@ -102,7 +102,7 @@ final class Agent {
             _ = served(name, account: signIns.account)
         } catch {
             // It is served all the same, and says what is wrong when it is asked for.
-            Journal.error("A profile's state cannot be read", ("error", "\(error)"))
+            Journal.write(.profileUnreadable, (.error, "\(error)"))
             _ = served(name, account: nil)
         }
     }
@@ -253,7 +253,7 @@ final class Agent {
             wakeUpIsStale = true
             return profile
         } catch {
-            Journal.error("The successor slot cannot be made", ("error", "\(error)"))
+            Journal.write(.slotUnmade, (.error, "\(error)"))
             return nil
         }
     }

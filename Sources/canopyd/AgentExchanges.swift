@@ -194,8 +194,7 @@ extension Agent {
     /// The exchange is gone and has told no end, or was never started.
     func died(_ words: String, _ profile: ServedProfile, at now: Moment) {
         guard case .exchanging(let exchange) = profile.machine.phase else { return }
-        Journal.warning(
-            "An exchange ended without a report", ("profile", profile.name.text), ("end", words))
+        Journal.write(.exchangeDied, (.profile, profile.name.text), (.error, words))
         profile.machine.exchangeDied(words, at: now, draw: Agent.draw())
         answerAsker(of: profile, Refusals.problem(exchange.death(words), profile.name))
         if case .paused = profile.machine.phase { noteAttempt(profile) }
@@ -217,7 +216,9 @@ extension Agent {
         if let session = profile.machine.session { profile.account = session.account }
         if case .signInRequired(_, _, let account?) = outcome { profile.account = account }
         follow(outcome, of: exchange.job, profile, at: now)
-        ExchangeLog.write(outcome, of: exchange.job, for: profile.name, before: before)
+        ExchangeLog.write(
+            outcome, of: exchange.job, for: profile, before: before,
+            took: now.boot - exchange.began)
         answerAsker(of: profile, outcome, exchange.job, at: now)
     }
 

@@ -23,7 +23,7 @@ extension Agent {
             loading = process
             for profile in unread { profile.process = process }
         } catch {
-            Journal.error("The exchange cannot be started", ("error", "\(error)"))
+            Journal.write(.exchangeUnstartable, (.error, "\(error)"))
             loadingEnded("\(error)", of: unread, at: now)
         }
     }

@@ -97,7 +97,7 @@ enum Canopyd {
         case .read(let settings, let warnings):
             Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
             for warning in warnings {
-                Journal.warning("The configuration has a line without effect", ("line", warning))
+                Journal.write(.configurationIgnored, (.line, warning))
             }
             return settings
         case .unusable(let errors):
@@ -168,7 +168,7 @@ enum Canopyd {
             guard stopping == nil else { return }
             stopping = .now
             Notifier.stopping()
-            Journal.info("Stopping")
+            Journal.write(.stopping)
             listener.stop()
             credentials?.stop()
             agent.stop(at: .now)
@@ -189,17 +189,19 @@ enum Canopyd {
         }
         agent.start(at: .now)
         Notifier.ready("Serving")
-        Journal.info("Serving", ("version", Version.text))
+        Journal.write(.serving, (.version, Version.text))
         try loop.run { isDue in
             connections.serveReady()
             if isDue {
                 let now = Moment.now
                 connections.wake(at: now.boot)
                 listener.wake(at: now.boot)
+                credentials?.wake(at: now.boot)
                 if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
             }
             let wakeUp = earlier(
-                earlier(connections.wakeUp, listener.wakeUp), agent.nextWakeUp)
+                earlier(connections.wakeUp, listener.wakeUp),
+                earlier(credentials?.wakeUp, agent.nextWakeUp))
             guard let began = stopping else { return (wakeUp, connections.hasWork) }
             // Answers that are on their way get a moment to arrive.
             let end = began + .seconds(Int64(Limits.stopSeconds))
@@ -209,11 +211,9 @@ enum Canopyd {
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
         for profile in agent.unstored {
-            Journal.warning(
-                "Stopped with a next token that the keyring never took",
-                ("profile", profile.text))
+            Journal.write(.stoppedUnstored, (.profile, profile.text))
         }
-        Journal.info("Stopped")
+        Journal.write(.stopped)
     }
 
     private static func reload(
@@ -224,15 +224,14 @@ enum Canopyd {
         case .read(let settings, let warnings):
             Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
             for warning in warnings {
-                Journal.warning("The configuration has a line without effect", ("line", warning))
+                Journal.write(.configurationIgnored, (.line, warning))
             }
             listener.limit = settings.connections
             agent.settings = settings
-            Journal.info("The configuration was read again")
+            Journal.write(.configurationRead)
         case .unusable(let errors):
             for error in errors {
-                Journal.error(
-                    "The configuration is bad, and what was in force stays so", ("line", error))
+                Journal.write(.configurationBad, (.line, error))
             }
         }
         Notifier.ready(summary(of: agent.views(at: .now)))

@@ -87,7 +87,8 @@ final class EventLoop {
         _ descriptor: Int32, _ readiness: Readiness,
         _ handler: @escaping (Readiness) -> Void
     ) throws(SystemError) -> DescriptorWatch {
-        try DescriptorWatch(descriptors, descriptor, readiness, handler)
+        DescriptorWatch(
+            try WatchedDescriptor(descriptors, descriptor, readiness, handler))
     }
 
     /// Calls `handler` when the signal comes; it has to be blocked.
@@ -146,7 +147,7 @@ private final class DescriptorSet {
     ///
     /// An event names place and use, so that news of a descriptor that is gone is not taken for
     /// news of the one that has its place now.
-    private var watches: [Unmanaged<DescriptorWatch>?] = []
+    private var watches: [Unmanaged<WatchedDescriptor>?] = []
     private var uses: [UInt32] = []
     private var free: [Int] = []
 
@@ -170,13 +171,13 @@ private final class DescriptorSet {
                 let place = Int(tag & 0xFFFF_FFFF)
                 // A handler of this very batch may have ended the watch.
                 guard uses[place] == UInt32(tag >> 32), let watch = watches[place] else { continue }
-                watch.takeUnretainedValue().ready(Readiness(rawValue: events[index].events))
+                watch.takeUnretainedValue().handler(Readiness(rawValue: events[index].events))
             }
         }
     }
 
     func add(
-        _ watch: DescriptorWatch, _ descriptor: Int32, _ readiness: Readiness
+        _ watch: WatchedDescriptor, _ descriptor: Int32, _ readiness: Readiness
     ) throws(SystemError) -> Int {
         let place = free.popLast() ?? watches.count
         if place == watches.count {
@@ -202,7 +203,7 @@ private final class DescriptorSet {
         watches[place] = nil
         uses[place] &+= 1
         free.append(place)
-        // It fails for a descriptor that was closed before, which leaves the set by itself.
+        // It fails for a descriptor that was closed just before, and has left the set by itself.
         epoll_ctl(epoll.number, EPOLL_CTL_DEL, descriptor, nil)
     }
 
@@ -219,13 +220,37 @@ private final class DescriptorSet {
 }
 
 /// Watches one descriptor, which has to stay open meanwhile.
-final class DescriptorWatch {
-    private let set: DescriptorSet
-    private let descriptor: Int32
-    private let handler: (Readiness) -> Void
-    private var place = -1
+///
+/// The watching ends the moment that the owner lets go of this, in the midst of a call of the handler
+/// too: the descriptor's number may be another one's before the handler returns.
+struct DescriptorWatch: ~Copyable {
+    private let watched: WatchedDescriptor
 
-    fileprivate init(
+    fileprivate init(_ watched: WatchedDescriptor) {
+        self.watched = watched
+    }
+
+    /// Changes what is waited for; an empty set still reports that the peer is gone.
+    func wait(for readiness: Readiness) {
+        do throws(SystemError) {
+            try watched.set.change(watched.place, watched.descriptor, to: readiness)
+        } catch {
+            // It fails for lack of kernel memory alone, and without it the connection would hang.
+            preconditionFailure("epoll refused to change what is waited for: \(error)")
+        }
+    }
+
+    deinit { watched.set.remove(watched.place, watched.descriptor) }
+}
+
+/// What the set knows of a watch: it outlives the watch for as long as its handler runs.
+private final class WatchedDescriptor {
+    let set: DescriptorSet
+    let descriptor: Int32
+    let handler: (Readiness) -> Void
+    private(set) var place = -1
+
+    init(
         _ set: DescriptorSet, _ descriptor: Int32, _ readiness: Readiness,
         _ handler: @escaping (Readiness) -> Void
     ) throws(SystemError) {
@@ -233,24 +258,6 @@ final class DescriptorWatch {
         self.descriptor = descriptor
         self.handler = handler
         place = try set.add(self, descriptor, readiness)
-    }
-
-    fileprivate func ready(_ readiness: Readiness) {
-        handler(readiness)
-    }
-
-    /// Changes what is waited for; an empty set still reports that the peer is gone.
-    func wait(for readiness: Readiness) {
-        do throws(SystemError) {
-            try set.change(place, descriptor, to: readiness)
-        } catch {
-            // It fails for lack of kernel memory alone, and without it the connection would hang.
-            preconditionFailure("epoll refused to change what is waited for: \(error)")
-        }
-    }
-
-    deinit {
-        if place >= 0 { set.remove(place, descriptor) }
     }
 }
 

@@ -1,41 +1,65 @@
 internal import AgentCore
 
-/// The journal's lines about exchanges: quiet while all is well.
+/// The journal's lines about exchanges: quiet while all is well, and while nothing changes.
 enum ExchangeLog {
     /// Writes what the end of an exchange means to somebody who reads the journal; `before` is the
     /// generation that was served when it began.
     static func write(
-        _ outcome: ExchangeOutcome, of job: JobKind, for profile: ProfileName,
-        before: Generation?
+        _ outcome: ExchangeOutcome, of job: JobKind, for profile: ServedProfile,
+        before: Generation?, took duration: TimeSpan
     ) {
-        let name = profile.text
+        let name = profile.name.text
+        let seconds = (JournalField.duration, text(duration))
         switch outcome {
         case .session(let session):
-            let generation = String(session.header.generation)
+            let generation = (JournalField.generation, String(session.header.generation))
             if let failure = session.storeFailure {
-                Journal.warning(
-                    "The keyring does not take the next token; trying on", ("profile", name),
-                    ("generation", generation), ("error", failure.detail))
-            } else if job == .rotate, session.header.position != before {
-                Journal.debug("Rotated", ("profile", name), ("generation", generation))
+                let code = Refusals.code(of: failure)
+                guard profile.complaint != code else { return }
+                profile.complaint = code
+                Journal.write(
+                    .successorUnstored, (.profile, name), generation, (.code, code.rawValue),
+                    (.error, failure.detail), seconds)
+                return
+            }
+            recovered(profile)
+            if job == .rotate, session.header.position != before {
+                Journal.write(.rotated, (.profile, name), generation, seconds)
             } else if job == .signIn || job == .secondFactor {
-                Journal.info("Signed in", ("profile", name))
+                Journal.write(.signedIn, (.profile, name), generation, seconds)
             }
         case .failed(let failure):
-            Journal.warning(
-                "An exchange failed", ("profile", name),
-                ("code", Refusals.code(of: failure).rawValue), ("error", failure.detail))
+            let code = Refusals.code(of: failure)
+            let event: JournalEvent =
+                profile.complaint == code ? .exchangeFailing : .exchangeFailed
+            profile.complaint = code
+            Journal.write(
+                event, (.profile, name), (.code, code.rawValue), (.error, failure.detail), seconds)
         case .signInRequired(let reason, let words, _):
-            Journal.error(
-                "A new sign-in is needed", ("profile", name), ("reason", reason.rawValue),
-                ("error", words))
+            profile.complaint = nil
+            Journal.write(
+                .signInRequired, (.profile, name), (.reason, reason.rawValue),
+                (.code, Problem.Code.signInRequired.rawValue), (.error, words), seconds)
         case .signedOut where job == .signOut:
-            Journal.info("Signed out", ("profile", name))
+            Journal.write(.signedOut, (.profile, name), seconds)
         case .rejected(let rejection):
-            Journal.info(
-                "A sign-in was refused", ("profile", name), ("error", rejection.detail))
+            Journal.write(
+                .signInRefused, (.profile, name), (.error, rejection.detail), seconds)
         case .signedOut, .tooEarly, .challenged, .document:
-            break
+            recovered(profile)
         }
+    }
+
+    private static func recovered(_ profile: ServedProfile) {
+        guard profile.complaint != nil else { return }
+        profile.complaint = nil
+        Journal.write(.recovered, (.profile, profile.name.text))
+    }
+
+    private static func text(_ duration: TimeSpan) -> String {
+        let milliseconds = max(0, duration.nanoseconds) / 1_000_000
+        let fraction = String(milliseconds % 1000)
+        return "\(milliseconds / 1000)."
+            + String(repeating: "0", count: 3 - fraction.utf8.count) + fraction
     }
 }

@@ -33,6 +33,9 @@ final class ServedProfile {
     /// The last answer to a token request; nil once the machine has changed.
     private var prepared: Prepared?
 
+    /// What the log was last told is wrong; nil while nothing is.
+    var complaint: Problem.Code?
+
     /// What subscribers were told last.
     var published: (state: ProfileState, generation: Generation?, failure: Failure?)?
 

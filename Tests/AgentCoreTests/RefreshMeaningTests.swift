@@ -339,8 +339,9 @@ struct CanopyBodyTests {
     private func with<Value>(
         _ text: String, status: Int = 200, _ look: (CanopyBody) -> Value
     ) -> Value {
-        var text = text
-        return text.withUTF8 { look(CanopyBody(UnsafeRawBufferPointer($0), status: status)) }
+        let answer = CanopyAnswer(
+            status: status, retryAfter: nil, date: nil, body: Example.secret(text))
+        return answer.body.withBytes { look(CanopyBody($0, of: answer)) }
     }
 
     @Test("A collection is in items, in data, in both, or bare")

@@ -439,6 +439,10 @@ struct RotationMachineTests {
             machine.exchangeDied("killed", at: Example.moment(now), draw: 0.5)
             #expect(machine.wakeUp == Example.moment(now + wait).boot)
             #expect(machine.isRepeating, "a question would come between")
+            // Nor does a client shorten the wait.
+            machine.validityWanted(at: Example.moment(now))
+            let forced = machine.rotationForced(at: Example.moment(now))
+            #expect(forced && machine.wakeUp == Example.moment(now + wait).boot)
             #expect(machine.state(at: Example.moment(now)) == .degraded)
             #expect(machine.lastFailure?.failure.kind == .noAnswer)
             now += wait

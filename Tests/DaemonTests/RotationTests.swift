@@ -86,7 +86,7 @@ struct RotationTests {
         try stage.server.expectNoIncident()
     }
 
-    @Test("A verdict of the server's ends the session, says so, and is asked for once")
+    @Test("B02: a verdict of the server's ends the session, says so, and is asked for once")
     func verdict() throws {
         let stage = try Stage()
         try stage.logIn()

@@ -245,9 +245,9 @@ struct TroubleTests {
 
     @Test(
         "B12: told to wait, nobody asks the server, through 500 requests and restarts",
-        arguments: ["20", "date:20"])
+        arguments: ["120", "date:120"])
     func toldToWait(_ retryAfter: String) throws {
-        let stage = try Stage(lifetime: 600)
+        let stage = try Stage()
         try stage.logIn()
         try stage.server.plan("status-429", #","count":0,"retry_after":"\#(retryAfter)""#)
         let start = ContinuousClock.now
@@ -262,15 +262,15 @@ struct TroubleTests {
                 let answer = Stage.Answer(try client.answer())
                 if answer.status != 200 {
                     #expect(try answer.code == "throttled")
-                    #expect(try (1...22).contains(answer.json.number("retry_after")))
+                    #expect(try (1...132).contains(answer.json.number("retry_after")))
                 }
             }
             // Whatever it has in hand after a restart, it finds the wait before it presents.
             if part < 5 { try stage.killAndRestart() }
         }
         let refreshes = try stage.server.refreshes()
-        // On a machine that was too slow for all of this within 20 s it shows nothing.
-        try #require(ContinuousClock.now - start < .seconds(19))
+        // On a machine that was too slow for all of this within the wait it shows nothing.
+        try #require(ContinuousClock.now - start < .seconds(115))
         #expect(refreshes == 1)
         try stage.server.expectNoIncident()
     }

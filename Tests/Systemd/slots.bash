@@ -64,6 +64,47 @@ stored_after_unlock() {
 }
 check "unlocked, the keyring takes it, and the next rotation goes on from there" stored_after_unlock
 
+# A rotation whose answer the server holds back.
+begin_rotation() {
+    before=$(generation)
+    within 30 eval 'admin POST faults "{\"name\":\"hold\",\"on\":\"refresh\",\"when\":\"after\",\"count\":1}" >/dev/null
+        user "canopyctl refresh --timeout 0 >/dev/null 2>&1"
+        [ "$(counted held)" = 1 ]'
+}
+exchange() { root 'pgrep -x canopyd-exchang || :'; }
+
+stop_waits() {
+    local before
+    # A sign-in of its own: nothing is held back after it.
+    user 'canopyctl logout --local'
+    sign_in
+    begin_rotation
+    user 'systemctl --user stop --no-block canopyd.socket canopyd.service'
+    sleep 3
+    same "$(user 'systemctl --user is-active canopyd.service || :')" deactivating "canopyd.service"
+    admin POST release '{}' >/dev/null
+    within 20 eval 'same "$(user "systemctl --user is-active canopyd.service || :")" inactive "canopyd.service"'
+    user 'systemctl --user start canopyd.socket'
+    same "$(generation)" $((before + 1)) "the generation"
+    same "$(counted family_revocations)" 0 "the number of families revoked"
+}
+check "a stop in the middle of a rotation waits until it is stored" stop_waits
+
+kill_leaves_exchange() {
+    local before process
+    begin_rotation
+    process=$(exchange)
+    [ -n "$process" ]
+    root "kill -9 $(main_process)"
+    sleep 2
+    same "$(exchange)" "$process" "the exchange"
+    admin POST release '{}' >/dev/null
+    within 20 eval 'same "$(generation)" $((before + 1)) "the generation"'
+    same "$(state)" active "the state"
+    same "$(counted family_revocations)" 0 "the number of families revoked"
+}
+check "canopyd killed with -9 in the middle of one: the manager leaves the exchange to finish it" kill_leaves_exchange
+
 restart_by_hand() {
     local before
     before=$(main_process)

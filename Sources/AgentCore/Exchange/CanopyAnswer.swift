@@ -5,11 +5,17 @@ package struct CanopyAnswer: Sendable {
     package let date: String?
     package let body: Secret
 
-    package init(status: Int, retryAfter: String?, date: String?, body: Secret) {
+    /// The secrets of the request that it answers: a server or a proxy may repeat what it got.
+    package let secrets: [Secret]
+
+    package init(
+        status: Int, retryAfter: String?, date: String?, body: Secret, secrets: [Secret] = []
+    ) {
         self.status = status
         self.retryAfter = retryAfter
         self.date = date
         self.body = body
+        self.secrets = secrets
     }
 }
 
@@ -52,7 +58,7 @@ package enum RefreshMeaning: Sendable {
         case .answered(let answer):
             self = answer.body.withBytes { bytes in
                 RefreshMeaning(
-                    answer, CanopyBody(bytes, status: answer.status), sent: sent, now: now,
+                    answer, CanopyBody(bytes, of: answer), sent: sent, now: now,
                     memory: memory)
             }
         }

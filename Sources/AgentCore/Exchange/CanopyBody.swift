@@ -4,9 +4,12 @@
 package struct CanopyBody {
     private let root: JSONValue?
     private let status: Int
+    private let secrets: [Secret]
 
-    package init(_ bytes: UnsafeRawBufferPointer, status: Int) {
-        self.status = status
+    /// `bytes` are the answer's body.
+    package init(_ bytes: UnsafeRawBufferPointer, of answer: CanopyAnswer) {
+        status = answer.status
+        secrets = answer.secrets
         do throws(JSONFault) {
             root = try JSONReader.parse(bytes)
         } catch {
@@ -50,13 +53,13 @@ package struct CanopyBody {
             let listed = details.elements.compactMap(\.string).joined(separator: ", ")
             if !listed.isEmpty { words += ": " + listed }
         }
-        return CanopyBody.printable(words)
+        return shown(words)
     }
 
     /// `error.code` where there is one: the stable field, not always there.
     package var code: String? {
         guard isEnvelope else { return nil }
-        return root?["error"]?["code"]?.string.map(CanopyBody.printable)
+        return root?["error"]?["code"]?.string.map(shown)
     }
 
     /// Whether there is something where a refresh token would be, readable or not.
@@ -114,7 +117,7 @@ package struct CanopyBody {
     package var challengeFactors: [String] {
         guard let factors = member("mfa_challenge")?["available_factors"] else { return [] }
         return factors.elements.compactMap(\.string).prefix(Limits.secondFactors)
-            .map(CanopyBody.printable)
+            .map(shown)
     }
 
     /// When the challenge ends, by the server's clock.
@@ -130,13 +133,39 @@ package struct CanopyBody {
         return nil
     }
 
-    /// A server's text on its way to a terminal or a log: no control characters, and not endless.
-    private static func printable(_ text: String) -> String {
+    /// A server's text on its way to a terminal or a log: no secret of ours, no control characters,
+    /// and not endless.
+    private func shown(_ text: String) -> String {
+        let start = String(String.UnicodeScalarView(text.unicodeScalars.prefix(300)))
+        guard !secrets.contains(where: { $0.isRepeated(in: start) }) else {
+            return "(its words repeat a secret that was sent, and are withheld)"
+        }
         var result = ""
-        for scalar in text.unicodeScalars.prefix(300) {
+        for scalar in start.unicodeScalars {
             let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
             result.unicodeScalars.append(isControl ? " " : scalar)
         }
-        return result
+        return CanopyBody.withoutTokens(result)
+    }
+
+    /// Leaves out what may be a token in some encoding: no word is so long, and no UUID.
+    private static func withoutTokens(_ text: String) -> String {
+        var result = ""
+        var run = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "0"..."9", "A"..."Z", "a"..."z", "+", "/", "=", "-", "_", "%":
+                run.unicodeScalars.append(scalar)
+            default:
+                result += shortened(run)
+                run = ""
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + shortened(run)
+    }
+
+    private static func shortened(_ run: String) -> String {
+        run.utf8.count < Limits.shownWordBytes ? run : "…"
     }
 }

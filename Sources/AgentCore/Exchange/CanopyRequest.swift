@@ -15,6 +15,9 @@ package struct CanopyRequest: Sendable {
     /// Goes into the `Authorization` header.
     package let accessToken: Secret?
 
+    /// Every secret that it carries, to be known again if an answer repeats it.
+    package let secrets: [Secret]
+
     /// The field that carries the token of a native refresh.
     ///
     /// Written down nowhere by the vendor; the first thing to check against a real tenant.
@@ -24,12 +27,13 @@ package struct CanopyRequest: Sendable {
 
     private init(
         _ method: Method, _ base: BaseURL, _ path: String, body: Secret? = nil,
-        accessToken: Secret? = nil
+        accessToken: Secret? = nil, secrets: [Secret]
     ) {
         self.method = method
         url = base.text + CanopyRequest.root + path
         self.body = body
         self.accessToken = accessToken
+        self.secrets = secrets
     }
 
     /// Presents a refresh token: no publishable key, no cookie, no `Authorization`.
@@ -39,7 +43,7 @@ package struct CanopyRequest: Sendable {
         let body = object(in: memory, capacity: refreshToken.count + 64) { writer in
             writer.member(refreshTokenField, refreshToken)
         }
-        return CanopyRequest(.post, base, "/refresh", body: body)
+        return CanopyRequest(.post, base, "/refresh", body: body, secrets: [refreshToken])
     }
 
     package static func signIn(
@@ -50,7 +54,7 @@ package struct CanopyRequest: Sendable {
             writer.member("email", credentials.email)
             writer.member("password", credentials.password)
         }
-        return CanopyRequest(.post, base, "/login", body: body)
+        return CanopyRequest(.post, base, "/login", body: body, secrets: [credentials.password])
     }
 
     /// Proves a second factor; answered like a sign-in.
@@ -68,7 +72,8 @@ package struct CanopyRequest: Sendable {
             writer.member("challenge_token", challenge)
             writer.member("code", code)
         }
-        return CanopyRequest(.post, base, "/mfa/challenge" + path, body: body)
+        return CanopyRequest(
+            .post, base, "/mfa/challenge" + path, body: body, secrets: [challenge, code])
     }
 
     /// Asks for an email with a code.
@@ -78,7 +83,8 @@ package struct CanopyRequest: Sendable {
         let body = object(in: memory, capacity: challenge.count + 64) { writer in
             writer.member("challenge_token", challenge)
         }
-        return CanopyRequest(.post, base, "/mfa/challenge/email-otp/send", body: body)
+        return CanopyRequest(
+            .post, base, "/mfa/challenge/email-otp/send", body: body, secrets: [challenge])
     }
 
     /// Ends the session of the access token; `naming` its refresh token, or with an empty object.
@@ -89,22 +95,28 @@ package struct CanopyRequest: Sendable {
         let body = object(in: memory, capacity: (refreshToken?.count ?? 0) + 64) { writer in
             writer.member(refreshTokenField, ifPresent: refreshToken)
         }
-        return CanopyRequest(.post, base, "/logout", body: body, accessToken: accessToken)
+        return CanopyRequest(
+            .post, base, "/logout", body: body, accessToken: accessToken,
+            secrets: [accessToken] + (refreshToken.map { [$0] } ?? []))
     }
 
     package static func identity(_ accessToken: Secret, at base: BaseURL) -> CanopyRequest {
-        CanopyRequest(.get, base, "/me", accessToken: accessToken)
+        CanopyRequest(
+            .get, base, "/me", accessToken: accessToken, secrets: [accessToken])
     }
 
     package static func sessions(_ accessToken: Secret, at base: BaseURL) -> CanopyRequest {
-        CanopyRequest(.get, base, "/sessions", accessToken: accessToken)
+        CanopyRequest(
+            .get, base, "/sessions", accessToken: accessToken, secrets: [accessToken])
     }
 
     /// `id` as the server gave it; percent-encoded here.
     package static func revokeSession(
         _ id: String, _ accessToken: Secret, at base: BaseURL
     ) -> CanopyRequest {
-        CanopyRequest(.delete, base, "/sessions/" + encoded(id), accessToken: accessToken)
+        CanopyRequest(
+            .delete, base, "/sessions/" + encoded(id), accessToken: accessToken,
+            secrets: [accessToken])
     }
 
     private static func object(

@@ -23,7 +23,7 @@ package enum SignInMeaning: Sendable {
         case .answered(let answer):
             self = answer.body.withBytes { bytes in
                 SignInMeaning(
-                    answer, CanopyBody(bytes, status: answer.status), sent: sent, now: now,
+                    answer, CanopyBody(bytes, of: answer), sent: sent, now: now,
                     memory: memory)
             }
         }

@@ -164,7 +164,7 @@ package struct SignOut<World: ExchangeWorld> {
         case .lost(let detail): return .failed(Failure(.noAnswer, detail))
         case .answered(let answer):
             return answer.body.withBytes { bytes in
-                let body = CanopyBody(bytes, status: answer.status)
+                let body = CanopyBody(bytes, of: answer)
                 let words = body.words ?? "HTTP status \(answer.status)"
                 switch answer.status {
                 case 200..<300 where answer.body.count == 0 || body.isAnswer: return .ended

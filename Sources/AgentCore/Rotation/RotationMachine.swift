@@ -397,7 +397,7 @@ package struct RotationMachine: Sendable {
 
     /// A client waits for more validity than the token in hand has: rotate as soon as it may be.
     package mutating func validityWanted(at now: Moment) {
-        guard case .resting(let due) = phase else { return }
+        guard case .resting(let due) = phase, !isRepeating else { return }
         phase = .resting(due: min(due, max(now.boot, earliestRotation(at: now))))
     }
 
@@ -408,6 +408,10 @@ package struct RotationMachine: Sendable {
     package mutating func rotationForced(at now: Moment) -> Bool {
         switch phase {
         case .unread, .exchanging:
+            return true
+        case .resting where isRepeating:
+            // The request of the exchange that died may still be at work on the server: it is left
+            // the time that it is left without a client.
             return true
         case .resting:
             guard earliestRotation(at: now) <= now.boot else { return false }

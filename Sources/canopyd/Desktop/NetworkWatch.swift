@@ -39,6 +39,9 @@ final class NetworkWatch {
         }
     }
 
+    // Before its descriptor.
+    deinit { watch = nil }
+
     /// What changed does not matter, only that something did; an overrun says so too.
     private func drain(_ descriptor: Int32) {
         withUnsafeTemporaryAllocation(byteCount: 8192, alignment: 8) { buffer in

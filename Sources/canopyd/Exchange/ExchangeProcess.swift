@@ -78,6 +78,9 @@ final class ExchangeProcess {
         }
     }
 
+    // Before its descriptor.
+    deinit { channelWatch = nil }
+
     /// Ends it, unless a refresh token may be spent already.
     ///
     /// Returns whether it was ended.

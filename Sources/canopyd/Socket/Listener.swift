@@ -81,8 +81,8 @@ final class Listener {
                 spare = Listener.openSpare()
             default:
                 let error = SystemError.last("accept4")
-                Journal.warning(
-                    "No more connections for a moment", ("error", error.description))
+                Journal.write(
+                    .connectionsPaused, (.error, error.description))
                 pause()
                 return false
             }
@@ -94,15 +94,15 @@ final class Listener {
         do throws(SystemError) {
             let peer = try PeerCredentials(of: client)
             guard peer.user == user else {
-                Journal.warning(
-                    "A connection of another user was refused", ("uid", String(peer.user)))
+                Journal.write(
+                    .connectionForeign, (.uid, String(peer.user)))
                 Glibc.close(client)
                 return
             }
             guard connections.count < effectiveLimit else { return refuse(client) }
             try connections.add(client)
         } catch {
-            Journal.warning("A connection was refused", ("error", error.description))
+            Journal.write(.connectionRefused, (.error, error.description))
             Glibc.close(client)
         }
     }
@@ -149,8 +149,8 @@ final class Listener {
             pathWatch = try PathWatch(directory: directory, loop) { [unowned self] in keepPath() }
             keepPath()
         } catch {
-            Journal.warning(
-                "Nobody will notice if the socket's path is lost", ("error", error.description))
+            Journal.write(
+                .pathUnwatched, (.error, error.description))
         }
     }
 
@@ -170,12 +170,12 @@ final class Listener {
         do {
             try replace(by: ListeningSocket(at: address, after: socket.claim))
             complaint = nil
-            Journal.warning("The socket's path was lost, and is made again", ("path", address.path))
+            Journal.write(.pathRemade, (.path, address.path))
             return true
         } catch {
             let words = "\(error)"
             if complaint != words {
-                Journal.error("The socket's path is lost", ("error", words))
+                Journal.write(.pathLost, (.error, words))
             }
             complaint = words
             return false
@@ -192,8 +192,8 @@ final class Listener {
         }
         // Who came by the old path is let in still; nobody else can come that way.
         while accept() {}
-        watch = newWatch
-        if wakeUp != nil { newWatch.wait(for: []) }
+        watch = consume newWatch
+        if wakeUp != nil { watch?.wait(for: []) }
         socket.close()
         socket = new
     }

@@ -1,3 +1,4 @@
+internal import AgentCore
 internal import Glibc
 internal import LinuxSystem
 
@@ -26,6 +27,9 @@ final class PathWatch {
         }
     }
 
+    // Before its descriptor.
+    deinit { watch = nil }
+
     /// Watches the directory that the path leads to now; while there is none, the nearest one
     /// above, in which it may appear again.
     func follow() {
@@ -41,8 +45,8 @@ final class PathWatch {
                 let slash = path.lastIndex(of: "/")
             else {
                 let error = SystemError.last("inotify_add_watch", String(path))
-                return Journal.warning(
-                    "The socket's path is not watched any more", ("error", error.description))
+                return Journal.write(
+                    .pathUnwatched, (.error, error.description))
             }
             path = slash == path.startIndex ? path[...slash] : path[..<slash]
         }

@@ -89,6 +89,9 @@ final class CredentialDelivery {
         }
     }
 
+    // Before its descriptor.
+    deinit { watch = nil }
+
     private func end() {
         watch = nil
         onEnd()

@@ -18,6 +18,9 @@ final class CredentialSocket {
     private var lastNumber = CredentialSocket.firstNumber
     private var isStopping = false
 
+    /// When accepting is tried again after it failed; nil while it works.
+    private(set) var wakeUp: BootTime?
+
     /// Numbers from here on are no connection's of the API.
     private static let firstNumber: UInt64 = 1 << 63
 
@@ -40,9 +43,9 @@ final class CredentialSocket {
             } else if errno != EINTR, errno != ECONNABORTED {
                 if errno != EAGAIN {
                     let error = SystemError.last("accept4")
-                    Journal.warning("A credential's request waits", ("error", "\(error)"))
-                    // Until one that is under way gives its descriptor back, or the next one comes.
-                    watch?.wait(for: deliveries.isEmpty ? .readable : [])
+                    Journal.write(.credentialWaits, (.error, "\(error)"))
+                    wakeUp = .now + .seconds(Int64(Limits.acceptRetrySeconds))
+                    watch?.wait(for: [])
                 }
                 return
             }
@@ -62,7 +65,7 @@ final class CredentialSocket {
             }
         } catch {
             // The unit starts without its token: epoll took no more, and no answer can be awaited.
-            Journal.error("A credential cannot be delivered", ("error", "\(error)"))
+            Journal.write(.credentialUndelivered, (.error, "\(error)"))
             return
         }
         guard let request, let profile = CredentialSocket.profile(request.credential) else {
@@ -88,16 +91,23 @@ final class CredentialSocket {
         if let reply, case .line(let token) = reply.body, reply.status == 200 {
             return delivery.send(token)
         }
-        Journal.warning(
-            "A unit is refused its credential", ("unit", delivery.request?.unit ?? "unknown"),
-            ("profile", delivery.request?.credential ?? "unknown"),
-            ("status", reply.map { "\($0.status)" } ?? "none"))
+        Journal.write(
+            .credentialRefused, (.unit, delivery.request?.unit ?? "unknown"),
+            (.profile, delivery.request?.credential ?? "unknown"),
+            (.status, reply.map { "\($0.status)" } ?? "none"))
         delivery.refuse()
     }
 
     private func ended(_ client: ClientID) {
         deliveries[client] = nil
         agent.clientGone(client)
+        if !isStopping, wakeUp == nil { watch?.wait(for: .readable) }
+    }
+
+    /// Does what is due.
+    func wake(at now: BootTime) {
+        guard let due = wakeUp, due <= now else { return }
+        wakeUp = nil
         if !isStopping { watch?.wait(for: .readable) }
     }
 

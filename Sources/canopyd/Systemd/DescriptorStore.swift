@@ -33,8 +33,8 @@ enum DescriptorStore {
             guard let profile = profile(named: name), slots[profile] == nil,
                 isMemoryFile(descriptor)
             else {
-                Journal.warning(
-                    "A descriptor from the service manager is of no use", ("name", name))
+                Journal.write(
+                    .descriptorUseless, (.name, name))
                 close(descriptor)
                 continue
             }

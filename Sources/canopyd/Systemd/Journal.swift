@@ -1,38 +1,39 @@
 internal import AgentCore
 internal import CLinux
 internal import Glibc
+internal import LinuxSystem
 internal import Synchronization
 
-/// Writes log lines to standard error, which is the journal's under systemd.
+/// Writes the log: to the journal with fields where systemd gave us one, else to standard error.
 ///
 /// The message is constant, and what varies is a field: lines can be searched for. No field is a
 /// secret.
 enum Journal {
     private static let threshold = Atomic(LogLevel.info.priority)
+    private static let budget = Mutex(LogBudget())
 
     /// Writes from now on what is at `level`, and what is graver.
     static func write(upTo level: LogLevel) {
         threshold.store(level.priority, ordering: .relaxed)
     }
 
-    static func error(_ message: StaticString, _ fields: (name: StaticString, value: String)...) {
-        write(.error, message, fields)
+    /// Writes a line, unless its kind has been written too often already.
+    static func write(_ event: JournalEvent, _ fields: (JournalField, String)...) {
+        guard event.level.priority <= threshold.load(ordering: .relaxed) else { return }
+        switch budget.withLock({ $0.decide(event, at: .now) }) {
+        case .suppress:
+            return
+        case .write(let suppressed):
+            let count = suppressed > 0 ? [(JournalField.suppressed, "\(suppressed)")] : []
+            let line = JournalLine(event, fields + count)
+            if let socket, send(line.datagram, on: socket) { return }
+            print(line)
+        }
     }
 
-    static func warning(_ message: StaticString, _ fields: (name: StaticString, value: String)...) {
-        write(.warning, message, fields)
-    }
+    // MARK: The journal
 
-    static func info(_ message: StaticString, _ fields: (name: StaticString, value: String)...) {
-        write(.info, message, fields)
-    }
-
-    static func debug(_ message: StaticString, _ fields: (name: StaticString, value: String)...) {
-        write(.debug, message, fields)
-    }
-
-    /// Whether standard error is the stream that the journal gave us: it reads the priority off
-    /// the line's start, where a terminal would show it.
+    /// Whether standard error is the stream that the journal gave us.
     private static let isJournal: Bool = {
         var status = stat()
         guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else {
@@ -41,32 +42,47 @@ enum Journal {
         return String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
     }()
 
-    private static func write(
-        _ level: LogLevel, _ message: StaticString, _ fields: [(name: StaticString, value: String)]
-    ) {
-        guard level.priority <= threshold.load(ordering: .relaxed) else { return }
-        var line = isJournal ? "<\(level.priority)>" : "canopyd: \(level.rawValue): "
-        line += message.description
-        for (index, field) in fields.enumerated() {
-            line += index == 0 ? ": " : ", "
-            line += "\(field.name)=\(oneLine(field.value))"
+    /// A socket of our own: `sd_journal_send` waits for a journal that is stuck, and we must not.
+    private static let socket: Int32? = {
+        guard isJournal else { return nil }
+        let kind = SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+        let descriptor = Glibc.socket(AF_UNIX, Int32(kind), 0)
+        return descriptor >= 0 ? descriptor : nil
+    }()
+
+    /// Sends the line to the journal; false if there is none.
+    ///
+    /// One that reads too slowly loses it.
+    private static func send(_ datagram: [UInt8], on socket: Int32) -> Bool {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) {
+            // It fits, and leaves the final NUL.
+            $0.copyBytes(from: "/run/systemd/journal/socket".utf8)
         }
-        line += "\n"
+        let count = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                sendto(
+                    socket, datagram, datagram.count, Int32(MSG_NOSIGNAL), $0,
+                    socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        return count >= 0 || errno == EAGAIN
+    }
+
+    // MARK: Standard error
+
+    private static func print(_ line: JournalLine) {
+        // The journal reads the priority off the line's start, where a terminal would show it.
+        let level = line.event.level
+        var text = isJournal ? "<\(level.priority)>" : "canopyd: \(level.rawValue): "
+        text += line.text + "\n"
         // A log that nobody reads must not hold up serving: the line is dropped.
         var ready = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         guard poll(&ready, 1, 0) > 0 else { return }
-        line.withUTF8 { bytes in
+        text.withUTF8 { bytes in
             // A log that cannot be written is no reason to stop serving.
             _ = Glibc.write(STDERR_FILENO, bytes.baseAddress, bytes.count)
         }
-    }
-
-    private static func oneLine(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            result.unicodeScalars.append(
-                scalar.value < 0x20 || scalar.value == 0x7F ? " " : scalar)
-        }
-        return result
     }
 }

@@ -1,0 +1,82 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("What a request costs is counted, and not timed", .timeLimit(.minutes(5)), .serialized)
+struct RequestCostTests {
+    /// `epoll_wait`, `recvfrom`, `sendto`: as few as any server has.
+    private static let callsOfKept = 3
+
+    /// The same, and to let the client in and out: `accept4` twice, `getsockopt` for who it is,
+    /// `epoll_ctl` twice, two reads that find nothing and the end, another `epoll_wait`, and `close`.
+    private static let callsOfFresh = 12
+
+    private static let requests = 200
+
+    /// For news of the world that may come meanwhile, once or twice.
+    private static let strayCalls = 20
+
+    private static let request = Stage.request("GET", "/v1/token")
+
+    @Test("A cached token on a kept connection costs three system calls")
+    func kept() throws {
+        let calls = try traced { stage in
+            let client = try stage.daemon.connect()
+            for _ in 0..<Self.requests {
+                try client.send(Self.request)
+                #expect(try client.answer().status == 200)
+            }
+        }
+        #expect(
+            calls.count <= Self.requests * Self.callsOfKept + Self.strayCalls,
+            "\(Self.byName(calls))")
+    }
+
+    @Test("A cached token on a connection of its own costs nine more")
+    func fresh() throws {
+        let calls = try traced { stage in
+            for _ in 0..<Self.requests {
+                let client = try stage.daemon.connect()
+                try client.send(Self.request)
+                #expect(try client.answer().status == 200)
+            }
+        }
+        #expect(
+            calls.count <= Self.requests * Self.callsOfFresh + Self.strayCalls,
+            "\(Self.byName(calls))")
+    }
+
+    /// The names of canopyd's calls from the first of a body's requests to the last.
+    private func traced(_ body: (Stage) throws -> Void) throws -> [Substring] {
+        let desktop = try PrivateDesktop()
+        let path = desktop.directory.path + "/calls"
+        let stage = try Stage(
+            on: desktop,
+            under: ["/usr/bin/strace", "-D", "-qq", "-e", "signal=none", "-o", path])
+        try stage.logIn()
+        // What is asked first is parsed, and rendered.
+        _ = try stage.goodToken()
+        try body(stage)
+        #expect(try stage.daemon.end(by: SIGTERM) == 0)
+        var lines: [Substring] = []
+        try eventually("the trace is complete") {
+            lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+            return lines.last?.hasPrefix("exit_group(") == true
+        }
+        // A watch that outlives its descriptor would be taken away from whoever has its number next.
+        #expect(!lines.contains { $0.hasPrefix("epoll_ctl(") && $0.contains("EBADF") })
+        func isRequest(_ line: Substring) -> Bool {
+            line.contains(#", "GET /v1/token HTTP/1.1\r\n"#)
+        }
+        let first = try #require(lines.firstIndex(where: isRequest))
+        let last = try #require(lines.lastIndex(where: isRequest))
+        let calls = lines[first..<last].map { $0.prefix { $0 != "(" } }
+        try #require(
+            lines.count(where: isRequest) == Self.requests, "not every request is in the trace")
+        return calls
+    }
+
+    private static func byName(_ calls: [Substring]) -> [Substring: Int] {
+        Dictionary(grouping: calls) { $0 }.mapValues(\.count)
+    }
+}

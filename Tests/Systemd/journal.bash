@@ -1,0 +1,149 @@
+# What the journal has of canopyd: fields, messages with an explanation, no secret, no flood. Read by
+# scripts/systemd-test.
+
+# Fields of the last line of a kind: journal_fields exchange_failed CANOPYD_PROFILE …
+journal_fields() {
+    local event=$1
+    shift
+    user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$event -n 1 -o json --no-pager" |
+        python3 -c '
+import json, sys
+line = json.load(sys.stdin)
+print(" ".join(str(line.get(name, "-")) for name in sys.argv[1:]))' "$@"
+}
+lines_of() {
+    user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$1 -o cat --no-pager | wc -l"
+}
+token_digest() { user 'canopyctl token' | sha256sum; }
+
+begin() {
+    root 'install -Dm644 -t /usr/lib/systemd/catalog /opt/canopyd/systemd/canopyd.catalog
+    journalctl --update-catalog'
+    user 'mkdir -p ~/.config/canopyd
+    printf "[log]\nLevel=debug\n" >~/.config/canopyd/canopyd.conf
+    systemctl --user enable --now canopyd.socket'
+    start_sandbox 900
+    sign_in
+    same "$(journal_fields signed_in CANOPYD_PROFILE CANOPYD_GENERATION PRIORITY _SYSTEMD_USER_UNIT)" \
+        "default 0 6 canopyd.service" "profile, generation, priority and unit of a sign-in"
+    journal_fields signed_in CANOPYD_DURATION | grep -qE '^[0-9]+\.[0-9]{3}$'
+}
+check "a line has fields: event, profile, generation, duration" begin
+
+catalogue() {
+    local id
+    id=$(journal_fields signed_in MESSAGE_ID)
+    contains "$(root "journalctl --list-catalog $id")" "Signed in"
+    contains "$(user 'journalctl --user --unit canopyd.service -x --no-pager')" \
+        "Profile default is signed in, and kept so."
+}
+check "journalctl -x explains it, with the profile's name" catalogue
+
+failures_once() {
+    local turn before
+    before=$(lines_of exchange_failed)
+    server_away
+    for turn in 1 2 3; do user 'canopyctl refresh 2>/dev/null' || :; done
+    within 60 eval '[ "$(lines_of exchange_failing)" -ge 2 ]'
+    same "$(journal_fields exchange_failed CANOPYD_PROFILE CANOPYD_CODE PRIORITY)" \
+        "default server_unreachable 4" "profile, code and priority of a failure"
+    server_back
+    within 60 eval 'same "$(status_line)" "Serving; active: default" "STATUS"'
+    same "$(($(lines_of exchange_failed) - before))" 1 "the number of warnings of an outage"
+    same "$(journal_fields recovered CANOPYD_PROFILE PRIORITY)" "default 6" "what tells of its end"
+}
+check "an outage is one warning, however often it is tried again, and one line at its end" failures_once
+
+quiet_when_well() {
+    local before
+    user 'printf "[log]\nLevel=info\n" >~/.config/canopyd/canopyd.conf
+    systemctl --user reload canopyd.service'
+    within 10 eval '[ "$(lines_of configuration_read)" -ge 1 ]'
+    start_sandbox 6
+    user 'canopyctl logout --local'
+    sign_in
+    before=$(user 'journalctl --user --unit canopyd.service -o cat --no-pager | wc -l')
+    within 30 eval '[ "$(user "canopyctl token --json" | value generation)" -ge 3 ]'
+    same "$(user 'journalctl --user --unit canopyd.service -o cat --no-pager | wc -l')" "$before" \
+        "the number of lines after three rotations"
+}
+check "three rotations and many requests leave no line" quiet_when_well
+
+flood() {
+    local count
+    # Each of these is refused, and told.
+    user 'systemctl --user stop canopyd.service
+    systemctl --user start canopyd-credential.socket canopyd.service
+    python3 -c "
+import os, socket
+for number in range(300):
+    peer = socket.socket(socket.AF_UNIX)
+    peer.connect(os.environ[\"XDG_RUNTIME_DIR\"] + \"/canopyd/credential.sock\")
+    while peer.recv(65536): pass
+"'
+    count=$(lines_of credential_refused)
+    echo "$count lines"
+    [ "$count" -ge 1 ] && [ "$count" -le 40 ]
+}
+check "300 refusals in a row are a few lines, not 300" flood
+
+no_secret() {
+    local secret
+    user 'printf "[log]\nLevel=debug\n" >~/.config/canopyd/canopyd.conf
+    systemctl --user reload canopyd.service'
+    start_sandbox 900
+    user 'canopyctl logout --local'
+    sign_in
+    user 'canopyctl refresh >/dev/null'
+    admin POST faults '{"name":"echo-body","on":"refresh","count":1}' >/dev/null
+    # At first the floor between two rotations answers.
+    within 20 eval '! user "canopyctl refresh >/dev/null"'
+    user 'secret-tool search --all xdg:schema com.canopy-io.canopyd.session 2>/dev/null' |
+        sed -n 's/^secret = //p' >"$MACHINE/item"
+    {
+        value refresh_token <"$MACHINE/item"
+        value access_token <"$MACHINE/item"
+        user 'canopyctl token'
+        printf '%s\n' "correct horse" "battery staple" eyJhbGciOi
+    } | cut -c 1-40 >"$MACHINE/secrets"
+    within 10 eval '[ "$(lines_of exchange_failed)" -ge 1 ]'
+    user 'journalctl --user --unit canopyd.service -o export --no-pager' >"$MACHINE/journal"
+    root 'journalctl -o export --no-pager' >>"$MACHINE/journal"
+    grep -qaF "An exchange failed" "$MACHINE/journal"
+    while read -r secret; do
+        [ "${#secret}" -ge 10 ]
+        ! grep -qaF -e "$secret" "$MACHINE/journal" || {
+            echo "a secret is in the journal: ${secret:0:4}…, of ${#secret} characters"
+            return 1
+        }
+    done <"$MACHINE/secrets"
+    [ "$(wc -l <"$MACHINE/secrets")" -ge 5 ]
+}
+check "H04: no password, access token or refresh token is in the journal, at the level debug" no_secret
+
+stuck_journal() {
+    local journal turn
+    # A queue of one line rather than of hundreds, for sockets that are made from now on.
+    scripts/machine network sysctl -qw net.unix.max_dgram_qlen=1
+    root 'systemctl stop systemd-journald.service systemd-journald.socket \
+        systemd-journald-dev-log.socket systemd-journald-audit.socket 2>/dev/null || :
+    systemctl start systemd-journald.socket systemd-journald.service'
+    user 'systemctl --user restart canopyd.service
+    canopyctl status >/dev/null'
+    journal=$(root 'systemctl show --value -p MainPID systemd-journald.service')
+    root "kill -STOP $journal"
+    # Each of these is a line.
+    for turn in 1 2 3 4 5 6; do
+        user 'echo wrong | timeout 20 canopyctl login --url http://127.0.0.1:8080 \
+            --key pk_sandbox_native --email ada@example.com --password-stdin 2>&1' |
+            grep -q 'password' || {
+            root "kill -CONT $journal"
+            echo "no answer to sign-in $turn"
+            return 1
+        }
+    done
+    root "kill -CONT $journal"
+    within 10 eval '[ "$(lines_of sign_in_refused)" -ge 1 ]'
+    [ "$(lines_of sign_in_refused)" -lt 6 ]
+}
+check "a journal that is stuck loses lines, and holds up nobody" stuck_journal
