@@ -143,7 +143,7 @@ extension Agent {
                 // A start that failed changes what callers are told.
                 if profile.process == nil { settle(profile, at: now) }
             }
-        case .load, .identity, .sessions, .revokeSession:
+        case .load, .identity, .sessions, .revokeSession, .examine:
             spawn(job, for: profile, at: now)
         }
     }
@@ -234,7 +234,7 @@ extension Agent {
     }
 
     private func noteAttempt(_ profile: ServedProfile) {
-        for index in profile.waiters.indices { profile.waiters[index].sawAttempt = true }
+        profile.waiters.noteAttempt()
     }
 
     func answerWaiters(of profile: ServedProfile, at now: Moment) {

@@ -5,9 +5,8 @@ state() { user 'canopyctl status --json' | value profiles.0.state; }
 generation() { user 'canopyctl token --json' | value generation; }
 stored_descriptors() { user 'systemctl --user show --value -p NFileDescriptorStore canopyd.service'; }
 restarted() {
-    local before=$1
-    [ "$(main_process)" != "$before" ] && [ "$(main_process)" != 0 ] &&
-        user 'canopyctl status >/dev/null'
+    local now
+    now=$(main_process) && [ "$now" != "$1" ] && user 'canopyctl status >/dev/null'
 }
 
 begin() {

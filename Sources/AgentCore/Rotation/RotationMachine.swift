@@ -241,7 +241,7 @@ package struct RotationMachine: Sendable {
             switch exchange.job {
             case .rotate, .load, .signIn, .secondFactor:
                 return isGood && exchange.job != .rotate ? .active : .refreshing
-            case .signOut, .identity, .sessions, .revokeSession:
+            case .signOut, .identity, .sessions, .revokeSession, .examine:
                 return RotationMachine.state(of: exchange.before, isGood: isGood)
             }
         case .paused(let pause):
@@ -390,7 +390,7 @@ package struct RotationMachine: Sendable {
             // What it did to the store has to be read again.
             lastFailure = (failure, now.wall)
             phase = .unread
-        case .identity, .sessions, .revokeSession:
+        case .identity, .sessions, .revokeSession, .examine:
             resume(exchange.before)
         }
     }
@@ -574,7 +574,7 @@ package struct RotationMachine: Sendable {
         switch exchange.job {
         case .load, .rotate:
             pause(failure, exchange, at: now, draw: draw)
-        case .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession:
+        case .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession, .examine:
             resume(exchange.before)
         }
     }
