@@ -187,20 +187,44 @@ package enum Limits {
     /// Enforced by `Connection`.
     package static let requestDrainBytes = 1 << 20
 
-    /// Events that wait for a subscriber, of which each key has one at most.
+    /// Events that wait for a subscriber: two kinds of each profile, of each the latest.
     ///
-    /// Enforced by `Connection`, which drops the subscriber.
-    package static let unsentEvents = 512
+    /// Only names that come and go while one does not read make more. Enforced by `Connection`,
+    /// which drops the subscriber.
+    package static let unsentEvents = 2 * profiles
+
+    /// Bytes of requests that are not all there, or not served yet, of all connections together.
+    ///
+    /// An honest client's are there for microseconds; a thousand that stop within a head of the
+    /// largest size fit. Enforced by `Connections`, which closes the slowest.
+    package static let pendingBytes = 16 << 20
+
+    /// Sign-ins and codes on their way at a time.
+    ///
+    /// Each holds locked memory, of which systemd gives a user's process 8 MiB; people sign in once
+    /// in months. Enforced by `Connections`, before the memory is taken.
+    package static let secretBodies = 64
+
+    /// Requests of one profile that wait for an exchange of their own.
+    ///
+    /// An exchange takes some 60 ms, and nobody waits for longer than a minute. Enforced by `Agent`.
+    package static let requestsPerProfile = 256
+
+    /// Requests out of connections' own buffers that are served before the kernel is asked who else
+    /// is ready: what one client sends in advance must not make others wait.
+    ///
+    /// Enforced by `Connections`.
+    package static let bufferedRequestsPerTurn = 4
+
+    /// Connections from which on memory is given back to the system when most have gone.
+    ///
+    /// It takes a moment; what fewer leave is not worth it. Enforced by `Connections`.
+    package static let crowd = 256
 
     /// Connections that wait to be accepted; the kernel's own limit (`somaxconn`) is 4096.
     ///
     /// Enforced by the kernel.
     package static let listenBacklog = 4096
-
-    /// Connections that are accepted before others are served.
-    ///
-    /// Enforced by `Listener`.
-    package static let acceptBurst = 64
 
     /// Seconds until accepting is tried again after it failed, if no connection closes before: what
     /// was lacking may be another process's to give back.
@@ -208,7 +232,13 @@ package enum Limits {
     /// Enforced by `Listener`.
     package static let acceptRetrySeconds = 1
 
-    /// Descriptors that connections leave to everything else: exchanges, locks, the bus, credentials.
+    /// Descriptors that connections leave to each profile: its slot, and its exchange's socket and
+    /// process, with a copy of one while it is started.
+    ///
+    /// Enforced by `Listener`.
+    package static let descriptorsPerProfile = 4
+
+    /// Descriptors that connections leave to everything else: locks, the bus, the log, credentials.
     ///
     /// Enforced by `Listener`.
     package static let descriptorsKept = 128
@@ -227,6 +257,17 @@ package enum Limits {
     ///
     /// Enforced by `JournalLine`.
     package static let logValueBytes = 1024
+
+    /// Connections to the sandbox at a time: below the usual limit of 1024 descriptors.
+    ///
+    /// Enforced by the sandbox's `Server`.
+    package static let sandboxConnections = 900
+
+    /// How many of a family's latest presentations and arrivals the sandbox keeps at the least, and
+    /// at most twice as many: more than a test looks at, and 80 kB of a family that rotates for days.
+    ///
+    /// Enforced by `SessionLedger`.
+    package static let sandboxHistory = 1000
 
     /// Seconds that answers on their way may take once canopyd is told to stop.
     ///

@@ -68,6 +68,8 @@ static inline int clinux_child_exited(const siginfo_t *report) {
 }
 // Freed memory is overwritten (all but what the thread's cache keeps: GLIBC_TUNABLES says so).
 static inline int clinux_overwrite_freed_memory(void) { return mallopt(M_PERTURB, 165); }
+// What is freed and not in use goes back to the system, from the middle of the heap as well.
+static inline void clinux_give_memory_back(void) { malloc_trim(0); }
 // Sends the bytes; a peer that is gone is an error and no signal.
 static inline long clinux_send(int fd, const void *bytes, size_t count) {
     return send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -17,13 +17,7 @@ package struct ServerRules: Sendable {
     /// Whether sign-ins are throttled.
     package var throttlesSignIns = true
 
-    /// How many of a family's latest presentations and arrivals are kept at the least.
-    ///
-    /// At most twice as many: more than a test looks at, and 80 kB of a family that rotates for
-    /// days.
-    package static let historyLength = 1000
-
-    /// Whether presentations and arrivals are recorded, the latest ``historyLength`` of a family.
+    /// Whether presentations and arrivals are recorded, the latest ``Limits/sandboxHistory`` of a family.
     ///
     /// A simulator of millions of steps goes without; the counters work either way.
     package var keepsHistory = true

@@ -349,8 +349,8 @@ package struct SessionLedger: Sendable {
 
     /// Drops the older half now and then, so that appending stays cheap.
     private static func append<Event>(_ event: Event, to events: inout [Event]) {
-        if events.count >= 2 * ServerRules.historyLength {
-            events.removeFirst(events.count - ServerRules.historyLength)
+        if events.count >= 2 * Limits.sandboxHistory {
+            events.removeFirst(events.count - Limits.sandboxHistory)
         }
         events.append(event)
     }

@@ -12,11 +12,6 @@ struct Server: ~Copyable {
     private var nextNumber = 0
     private var pending: [Pending] = []
 
-    /// Connections at a time.
-    ///
-    /// Below the usual limit of 1024 descriptors.
-    private static let connectionLimit = 900
-
     /// An answer, or a request, that waits.
     private struct Pending {
         let connection: Int
@@ -92,7 +87,7 @@ struct Server: ~Copyable {
             // when there is another.
             guard number >= 0 else { return }
             let descriptor = FileDescriptor(owning: number)
-            guard connections.count < Self.connectionLimit else { continue }
+            guard connections.count < Limits.sandboxConnections else { continue }
             connections[nextNumber] = Connection(number: nextNumber, descriptor: descriptor)
             nextNumber += 1
         }

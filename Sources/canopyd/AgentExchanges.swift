@@ -234,7 +234,7 @@ extension Agent {
     }
 
     private func noteAttempt(_ profile: ServedProfile) {
-        for index in profile.waiters.indices { profile.waiters[index].sawAttempt = true }
+        profile.waiters.noteAttempt()
     }
 
     func answerWaiters(of profile: ServedProfile, at now: Moment) {

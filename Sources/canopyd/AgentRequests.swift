@@ -90,6 +90,16 @@ extension Agent {
             requests: statistics(), connections: connections(), keyring: keyring.state)
     }
 
+    /// How many profiles are in each state, and one of them: asked for at every change, of which a
+    /// thousand profiles make thousands, so that nothing is sorted or written.
+    func census(at now: Moment) -> [ProfileState: (count: Int, one: ProfileName)] {
+        var census: [ProfileState: (count: Int, one: ProfileName)] = [:]
+        for profile in profiles.values where !profile.machine.isUnknown {
+            census[profile.machine.state(at: now), default: (0, profile.name)].count += 1
+        }
+        return census
+    }
+
     func views(at now: Moment) -> [ProfileView] {
         profiles.values.filter { !$0.machine.isUnknown }.sorted { $0.name < $1.name }
             .map { $0.view(at: now) }
@@ -97,11 +107,11 @@ extension Agent {
 
     /// A client is gone: whatever it waited for, nobody is to be told.
     func clientGone(_ client: ClientID) {
-        strangers.removeAll { $0.client == client }
+        if !strangers.isEmpty { strangers.removeAll { $0.client == client } }
         subscribers.remove(client)
         for profile in profiles.values {
-            profile.waiters.removeAll { $0.client == client }
-            profile.requests.removeAll { $0.client == client }
+            profile.waiters.remove(client)
+            if !profile.requests.isEmpty { profile.requests.removeAll { $0.client == client } }
             if profile.asker == client { profile.asker = nil }
         }
         wakeUpIsStale = true
@@ -115,7 +125,7 @@ extension Agent {
             return .refused(Refusals.unknownProfile(name))
         }
         return .accepted(
-            initial: subscribers.add(client, wishing: name, states: views(at: now)))
+            initial: subscribers.add(client, wishing: name) { views(at: now) })
     }
 
     enum Subscription {
@@ -165,8 +175,13 @@ extension Agent {
         _ kind: ServedProfile.Waiter.Kind, _ profile: ServedProfile, _ timeout: TimeSpan,
         _ client: ClientID, _ now: Moment
     ) -> Reply? {
-        profile.waiters.append(
+        profile.waiters.add(
             ServedProfile.Waiter(client: client, kind: kind, deadline: now.boot + timeout))
+        // What is at work answers them all; looking at each whenever one comes would be quadratic.
+        guard profile.process == nil, !profile.isStarting else {
+            wakeUpIsStale = true
+            return nil
+        }
         settle(profile, at: now)
         return nil
     }
@@ -201,6 +216,13 @@ extension Agent {
         _ kind: ServedProfile.Request.Kind, _ profile: ServedProfile, _ client: ClientID,
         _ now: Moment
     ) -> Reply? {
+        guard profile.requests.count < Limits.requestsPerProfile else {
+            return Reply(
+                Problem(
+                    .tooManyConnections,
+                    "\(profile.requests.count) requests of this profile wait for their turn with "
+                        + "the server already", profile: profile.name))
+        }
         profile.requests.append(
             ServedProfile.Request(
                 client: client, kind: kind, deadline: now.boot + Agent.requestPatience))

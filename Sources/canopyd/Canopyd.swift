@@ -182,7 +182,7 @@ enum Canopyd {
 
         var told = ""
         agent.onChange = { [unowned agent] in
-            let status = summary(of: agent.views(at: .now))
+            let status = summary(of: agent.census(at: .now))
             guard status != told, stopping == nil else { return }
             told = status
             Notifier.status(status)
@@ -234,16 +234,18 @@ enum Canopyd {
                 Journal.write(.configurationBad, (.line, error))
             }
         }
-        Notifier.ready(summary(of: agent.views(at: .now)))
+        Notifier.ready(summary(of: agent.census(at: .now)))
     }
 
     /// A sentence about all profiles, for `systemctl status`.
-    private static func summary(of profiles: [ProfileView]) -> String {
+    private static func summary(
+        of profiles: [ProfileState: (count: Int, one: ProfileName)]
+    ) -> String {
         guard !profiles.isEmpty else { return "Serving; nothing is signed in" }
-        let states = ProfileState.allCases.compactMap { state -> String? in
-            let names = profiles.filter { $0.state == state }.map(\.profile.text)
-            guard let first = names.first else { return nil }
-            return "\(state.rawValue): \(names.count == 1 ? first : "\(names.count) profiles")"
+        let states = ProfileState.allCases.compactMap { state in
+            profiles[state].map { count, one in
+                "\(state.rawValue): \(count == 1 ? one.text : "\(count) profiles")"
+            }
         }
         return "Serving; " + states.joined(separator: ", ")
     }

@@ -28,7 +28,7 @@ final class ServedProfile {
 
     /// Sign-ins that wait for a second factor, oldest first.
     private(set) var challenges: [(challenge: SignInChallenge, until: BootTime)] = []
-    var waiters: [Waiter] = []
+    var waiters = Waiters()
 
     /// The last answer to a token request; nil once the machine has changed.
     private var prepared: Prepared?
@@ -84,7 +84,7 @@ final class ServedProfile {
             case .rotate: if mayRotate { consider(machine.wakeUp) }
             }
         }
-        for waiter in waiters { consider(waiter.deadline) }
+        consider(waiters.nextDeadline)
         consider(challenges.map(\.until).min())
         for request in requests { consider(request.deadline) }
         return earliest

@@ -10,13 +10,20 @@ final class Subscribers {
     private var wishes: [ClientID: ProfileName?] = [:]
     private var events = EventStream()
 
+    /// The present states as events, as long as they are present: thousands who begin to listen at
+    /// once, and read slowly, share them.
+    private var snapshot: [UInt8]?
+
     /// Begins to tell a client; returns the present states, its first events.
-    func add(_ client: ClientID, wishing name: ProfileName?, states: [ProfileView]) -> [UInt8] {
+    func add(_ client: ClientID, wishing name: ProfileName?, states: () -> [ProfileView]) -> [UInt8]
+    {
         wishes[client] = .some(name)
+        if name == nil, let snapshot { return snapshot }
         var first: [UInt8] = []
-        for view in states where name == nil || view.profile == name {
+        for view in states() where name == nil || view.profile == name {
             first += events.state(view)
         }
+        if name == nil { snapshot = first }
         return first
     }
 
@@ -26,6 +33,7 @@ final class Subscribers {
 
     /// Tells whoever listens what has changed since the profile was told of last.
     func tell(_ profile: ServedProfile, at now: Moment) {
+        snapshot = nil
         guard !profile.machine.isUnknown || profile.published != nil else { return }
         let state = profile.machine.state(at: now)
         let generation = profile.machine.session?.position

@@ -20,38 +20,25 @@ extension ServedProfile {
 
     /// Takes out the waiters that can be told something, and says what.
     func takeAnswered(at now: Moment) -> [(ClientID, Reply)] {
-        var answered: [(ClientID, Reply)] = []
-        var waiting: [Waiter] = []
-        for var waiter in waiters {
-            if let reply = reply(to: &waiter, at: now) {
-                answered.append((waiter.client, reply))
-            } else {
-                waiting.append(waiter)
-            }
-        }
-        waiters = waiting
-        return answered
+        guard !waiters.isEmpty else { return [] }
+        return waiters.take { reply(to: &$0, at: now) }
     }
 
     /// Takes out the waiters whose deadline has come, and says what they are told.
     func takeLate(at now: Moment) -> [(ClientID, Reply)] {
-        let late = waiters.filter { $0.deadline <= now.boot }
-        waiters.removeAll { $0.deadline <= now.boot }
-        return late.map { ($0.client, lastReply(to: $0, at: now)) }
+        guard let next = waiters.nextDeadline, next <= now.boot else { return [] }
+        return waiters.take { $0.deadline <= now.boot ? lastReply(to: $0, at: now) : nil }
     }
 
     /// Takes out all waiters, since nothing is started any more, and says what they are told: the
     /// token if it has a second left, what keeps it from being renewed, or that canopyd stops.
     func takeDismissed(at now: Moment) -> [(ClientID, Reply)] {
-        defer { waiters = [] }
-        return waiters.map { waiter in
+        waiters.take { waiter in
             if case .token(let validity, let asText) = waiter.kind {
                 let verdict = machine.verdictAtDeadline(minimumValidity: validity, at: now)
-                if let reply = reply(verdict, asText: asText, at: now) {
-                    return (waiter.client, reply)
-                }
+                if let reply = reply(verdict, asText: asText, at: now) { return reply }
             }
-            return (waiter.client, Reply(Refusals.stopping(name)))
+            return Reply(Refusals.stopping(name))
         }
     }
 

@@ -31,12 +31,9 @@ struct OpenAPITests {
         try refusals(seen)
         try failures(seen)
         let document = try OpenAPIDocument.checked()
-        let later: Set = ["login 202", "mfa 200", "mfa 202"]
         for operation in document.operations {
             for status in operation.statuses where status < 300 {
-                let outcome = "\(operation.id) \(status)"
-                // A second factor cannot be answered yet.
-                #expect(seen.outcomes.contains(outcome) != later.contains(outcome), "\(outcome)")
+                #expect(seen.outcomes.contains("\(operation.id) \(status)"))
             }
         }
         #expect(seen.codes == document.codes)
@@ -72,8 +69,10 @@ struct OpenAPITests {
         return answer
     }
 
-    private func signIn(_ stage: Stage, password: String? = nil, key: String? = nil) -> String {
-        let person = SandboxServer.Person.ada
+    private func signIn(
+        _ stage: Stage, as person: SandboxServer.Person = .ada, password: String? = nil,
+        key: String? = nil
+    ) -> String {
         let key = key ?? stage.server.nativeKey
         return #"{"url":"\#(stage.server.url)","publishable_key":"\#(key)","#
             + #""email":"\#(person.email)","password":"\#(password ?? person.password)"}"#
@@ -100,6 +99,18 @@ struct OpenAPITests {
         let id = try JSONObject(sessions.body).objects("sessions")[0].text("id")
         try ask(daemon, seen, "DELETE", "/v1/profiles/default/sessions/\(id)")
         try ask(daemon, seen, "POST", "/v1/profiles/other/logout?local=1")
+        try secondFactor(stage, seen)
+    }
+
+    private func secondFactor(_ stage: Stage, _ seen: Seen) throws {
+        let login = signIn(stage, as: .hedy)
+        let answer = try ask(stage.daemon, seen, "POST", "/v1/profiles/hedy/login", login)
+        let challenge = try JSONObject(answer.body).object("mfa").text("challenge")
+        let target = "/v1/profiles/hedy/mfa"
+        let start = #"{"challenge":"\#(challenge)","factor":"#
+        try ask(stage.daemon, seen, "POST", target, start + #""email_otp","send":true}"#)
+        // What the sandbox prints of the identity that needs one.
+        try ask(stage.daemon, seen, "POST", target, start + #""totp","code":"135790"}"#)
     }
 
     private func refusals(_ seen: Seen) throws {

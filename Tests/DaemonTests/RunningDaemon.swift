@@ -56,6 +56,18 @@ final class RunningDaemon {
     }
 
     var words: String { CanopydProgram.contents(log) }
+
+    /// Anonymous memory in kB.
+    func anonymousMemory() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
+        return try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
+    }
+
+    /// How many descriptors it has open; root's to know, since its memory is nobody's to read.
+    func descriptors() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
+    }
 }
 
 /// A directory for one test, removed with it.
@@ -232,6 +244,13 @@ final class RawClient {
         }
     }
 
+    /// Sends what fits, unless the daemon has hung up.
+    func sendIfPossible(_ text: String) {
+        _ = text.withCString {
+            Glibc.send(descriptor, $0, strlen($0), Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+        }
+    }
+
     /// Sends from a thread of its own, for a test that reads meanwhile.
     func sendInBackground(_ text: String) -> DispatchGroup {
         let group = DispatchGroup()
@@ -270,6 +289,25 @@ final class RawClient {
                 }
             }
             try #require(try more(), "the daemon closed before it had answered")
+        }
+    }
+
+    /// Reads give up after this many seconds from now on.
+    func wait(upTo seconds: Int) {
+        var patience = timeval(tv_sec: seconds, tv_usec: 0)
+        setsockopt(
+            descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    /// What comes up to the end of `end`, which has to come.
+    func text(upTo end: String) throws -> String {
+        let end = Array(end.utf8)
+        while true {
+            if let range = received.firstRange(of: end) {
+                defer { received.removeFirst(range.upperBound) }
+                return String(decoding: received[..<range.upperBound], as: UTF8.self)
+            }
+            try #require(try more(), "the daemon closed before it had said all")
         }
     }
 

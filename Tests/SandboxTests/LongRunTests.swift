@@ -150,8 +150,8 @@ struct LongRunTests {
         }
         let history = house.ledger.history(of: session.family)
         #expect(history.last?.generation == 4999)
-        #expect((ServerRules.historyLength...2 * ServerRules.historyLength).contains(history.count))
-        #expect(house.ledger.arrivals(of: session.family).count <= 2 * ServerRules.historyLength)
+        #expect((Limits.sandboxHistory...2 * Limits.sandboxHistory).contains(history.count))
+        #expect(house.ledger.arrivals(of: session.family).count <= 2 * Limits.sandboxHistory)
         #expect(house.ledger.counters(of: session.family).refreshRequests == 5000)
         #expect(house.ledger.counters(of: session.family).arrivals == 5000)
     }

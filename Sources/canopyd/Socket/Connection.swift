@@ -64,6 +64,9 @@ final class Connection {
     /// How many of the pending bytes have been searched for the head's end in vain.
     private var searched = 0
     private var isQueued = false
+
+    /// Whether one of the bodies that may be held at a time is ours.
+    private var holdsSecret = false
     private var events = EventQueue()
 
     /// Where the connection stands among those with a deadline.
@@ -89,6 +92,10 @@ final class Connection {
         case .reading, .readingBody, .draining, .streaming: true
         case .waiting, .writing, .closed: false
         }
+    }
+
+    private var isClosed: Bool {
+        if case .closed = phase { true } else { false }
     }
 
     var isSending: Bool {
@@ -181,6 +188,7 @@ final class Connection {
         let kept = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
         kept.copyMemory(from: bytes)
         pending = kept
+        connections.pendingBytes += bytes.count
     }
 
     private func dropPending() {
@@ -188,6 +196,7 @@ final class Connection {
         // A sign-in that was sent behind another request stands here in the clear.
         pending.wipe()
         pending.deallocate()
+        connections.pendingBytes -= pending.count
         self.pending = nil
     }
 
@@ -201,6 +210,7 @@ final class Connection {
             keepPending(bytes)
             if deadline.list == nil { connections.operations.add(self, at: .now) }
             wait(for: .readable)
+            connections.makeRoom()
         case .fault(let fault):
             endDeadline()
             phase = .waiting(
@@ -229,12 +239,20 @@ final class Connection {
             label: label, isHead: head.method == .head, keepAlive: head.keepAlive, began: began)
         let here = min(head.contentLength, bytes.count - length)
         keepPending(UnsafeRawBufferPointer(rebasing: bytes[(length + here)...]))
+        // Room may have been made by closing this very connection.
+        guard connections.makeRoom(), !isClosed else { return close() }
         guard head.contentLength > 0 else {
             endDeadline()
             return perform(request, outcome, nil)
         }
         var secret: SecretBody?
         if case .success(let route) = outcome, route.takesBody {
+            guard connections.mayHoldSecret(holdsSecret) else {
+                endDeadline()
+                phase = .waiting(request.asLast)
+                return answer(Reply(Connection.tooManySignIns), drains: true)
+            }
+            holdsSecret = true
             let body = SecretBody(capacity: head.contentLength)
             body.append(UnsafeRawBufferPointer(rebasing: bytes[length..<length + here]))
             secret = body
@@ -256,6 +274,17 @@ final class Connection {
         if deadline.list == nil { connections.operations.add(self, at: .now) }
         phase = .readingBody(request, outcome, secret, left: left)
         wait(for: .readable)
+    }
+
+    private static let tooManySignIns = Problem(
+        .tooManyConnections,
+        "\(Limits.secretBodies) sign-ins are being sent or wait for their answers; try again in a "
+            + "moment")
+
+    private func releaseSecret() {
+        guard holdsSecret else { return }
+        holdsSecret = false
+        connections.releaseSecret()
     }
 
     // MARK: Answering
@@ -309,6 +338,7 @@ final class Connection {
         phase = .reading
         connections.answered(request.label, status: reply.status, after: .now - request.began)
 
+        releaseSecret()
         let closes = !request.keepAlive || connections.isStopping
         connections.head.removeAll(keepingCapacity: true)
         reply.appendHead(to: &connections.head, closes: closes)
@@ -373,7 +403,8 @@ final class Connection {
             Reply.events.appendHead(to: &start, closes: true)
             dropPending()
             phase = .streaming
-            events.add(start + initial, key: "")
+            events.add(start, key: "head")
+            events.add(initial, key: "present states")
             flushEvents()
         }
     }
@@ -489,37 +520,12 @@ final class Connection {
         dropPending()
         events = EventQueue()
         Glibc.close(descriptor)
+        releaseSecret()
         connections.forget(id)
         switch left {
         case .waiting, .streaming: connections.agent.clientGone(id)
         case .reading, .readingBody, .writing, .draining, .closed: break
         }
-    }
-}
-
-/// What a subscriber has not been sent yet: at most one event of each key, the latest.
-private struct EventQueue {
-    private(set) var current: [UInt8]?
-    /// How many of the current event's bytes have been sent.
-    private(set) var sent = 0
-    private var waiting: [(key: String, event: [UInt8])] = []
-
-    var count: Int { waiting.count }
-
-    mutating func add(_ event: [UInt8], key: String) {
-        guard current != nil else {
-            current = event
-            return
-        }
-        waiting.removeAll { $0.key == key }
-        waiting.append((key, event))
-    }
-
-    mutating func advance(by count: Int) {
-        sent += count
-        guard let current, sent == current.count else { return }
-        sent = 0
-        self.current = waiting.isEmpty ? nil : waiting.removeFirst().event
     }
 }
 

@@ -1,4 +1,5 @@
 internal import AgentCore
+internal import CLinux
 internal import LinuxSystem
 
 /// Names a connection; a number is never used twice, so that late news finds nobody.
@@ -14,8 +15,19 @@ final class Connections {
     private var open: [ClientID: Connection] = [:]
     private var lastNumber: UInt64 = 0
 
-    /// Connections with a request in their own buffer, which no readiness will announce.
+    /// Connections with a request in their own buffer, which no readiness will announce, and how
+    /// many of them have been served.
     private var ready: [Connection] = []
+    private var readyServed = 0
+
+    /// Bytes that connections keep of requests that are not all there, or not served yet.
+    var pendingBytes = 0
+
+    /// Sign-ins on their way, by the connection that sends them or waits for the answer.
+    private var secrets = 0
+
+    /// The most connections since memory was last given back.
+    private var peak = 0
 
     /// Requests that are not all there, and replies that are not all sent.
     let operations = Deadlines(.seconds(Int64(Limits.connectionOperationSeconds)))
@@ -59,6 +71,7 @@ final class Connections {
         let connection = Connection(id, descriptor, self)
         try connection.start(loop)
         open[id] = connection
+        peak = max(peak, open.count)
         // Most clients have sent their request by now.
         connection.receive()
     }
@@ -78,7 +91,42 @@ final class Connections {
     func forget(_ id: ClientID) {
         open[id] = nil
         closed()
+        giveMemoryBack()
     }
+
+    /// Gives to the system what a crowd has left: the allocator would keep it for the next one.
+    private func giveMemoryBack() {
+        guard peak >= Limits.crowd, open.count <= peak / 4 else { return }
+        peak = open.count
+        var left = [ClientID: Connection](minimumCapacity: open.count)
+        left.merge(open) { one, _ in one }
+        open = left
+        if ready.isEmpty { ready = [] }
+        clinux_give_memory_back()
+    }
+
+    // MARK: Memory
+
+    /// Closes the connections that have taken longest over a request or an answer, until what is
+    /// kept of requests is within its limit; returns whether it is.
+    @discardableResult
+    func makeRoom() -> Bool {
+        while pendingBytes > Limits.pendingBytes, let slowest = operations.first {
+            slowest.close()
+        }
+        return pendingBytes <= Limits.pendingBytes
+    }
+
+    /// Counts one more body that holds a secret, unless the client has one already; false if there
+    /// are too many.
+    func mayHoldSecret(_ hasOne: Bool) -> Bool {
+        if hasOne { return true }
+        guard secrets < Limits.secretBodies else { return false }
+        secrets += 1
+        return true
+    }
+
+    func releaseSecret() { secrets -= 1 }
 
     func answered(_ route: Route.Label, status: Int, after span: TimeSpan) {
         statistics.answered(route, status: status, after: span)
@@ -87,7 +135,7 @@ final class Connections {
     // MARK: The loop's turn
 
     /// Whether a request is waiting to be served.
-    var hasWork: Bool { !ready.isEmpty }
+    var hasWork: Bool { readyServed < ready.count }
 
     /// The earliest deadline.
     var wakeUp: BootTime? {
@@ -99,12 +147,19 @@ final class Connections {
         ready.append(connection)
     }
 
-    /// Serves one request of each connection that has one in its buffer.
+    /// Serves one request of each of the few connections that have waited longest with one in their
+    /// buffer; then it is the turn of those that wait in the kernel.
     func serveReady() {
-        guard !ready.isEmpty else { return }
-        let now = ready
-        ready.removeAll()
-        for connection in now { connection.serveBuffered() }
+        for _ in 0..<Limits.bufferedRequestsPerTurn where hasWork {
+            let connection = ready[readyServed]
+            readyServed += 1
+            connection.serveBuffered()
+        }
+        // Half of them at a time, so that moving the rest costs little for each.
+        if readyServed * 2 >= ready.count {
+            ready.removeFirst(readyServed)
+            readyServed = 0
+        }
     }
 
     func wake(at now: BootTime) {

@@ -4,7 +4,8 @@ internal import AgentCore
 /// the order in which they were added, and adding and removing costs the same however many wait.
 final class Deadlines {
     private let span: TimeSpan
-    private var first: Connection?
+    /// Who has waited longest.
+    private(set) var first: Connection?
     private var last: Connection?
 
     init(_ span: TimeSpan) {

@@ -27,13 +27,11 @@ final class Listener {
     /// Held so that there is one to tell a client with that there are too many.
     private var spare: Int32
 
-    /// Connections at a time.
-    var limit: Int {
-        didSet { effectiveLimit = Listener.effective(limit) }
-    }
+    /// Connections at a time; fewer if the descriptors do not suffice.
+    var limit: Int
 
-    /// The limit, or what the descriptors suffice for.
-    private var effectiveLimit: Int
+    /// Descriptors for connections and profiles.
+    private let descriptors = DescriptorLimit.current - Limits.descriptorsKept
 
     /// Lets clients in at `socket` from now on.
     init(
@@ -43,7 +41,6 @@ final class Listener {
         address = socket.address
         found = address.flatMap { FileIdentity(at: $0.path) }
         self.limit = limit
-        effectiveLimit = Listener.effective(limit)
         self.loop = loop
         self.connections = connections
         spare = Listener.openSpare()
@@ -60,34 +57,39 @@ final class Listener {
 
     // MARK: Clients
 
-    /// Lets in those who wait; returns whether more may wait.
+    /// Lets in one who waits; returns whether another may wait.
+    ///
+    /// One at a time: whoever is in already is served between two that come in, in a storm too.
     private func accept() -> Bool {
-        for _ in 0..<Limits.acceptBurst {
-            let client = clinux_accept(socket.descriptor)
-            if client >= 0 {
-                admit(client)
-                continue
-            }
-            switch errno {
-            case EINTR, ECONNABORTED:
-                continue
-            case EAGAIN:
-                return false
-            case EMFILE where spare >= 0:
-                Glibc.close(spare)
-                spare = -1
-                let refused = clinux_accept(socket.descriptor)
-                if refused >= 0 { refuse(refused) }
-                spare = Listener.openSpare()
-            default:
-                let error = SystemError.last("accept4")
-                Journal.write(
-                    .connectionsPaused, (.error, error.description))
-                pause()
-                return false
-            }
+        let client = clinux_accept(socket.descriptor)
+        guard client < 0 else {
+            admit(client)
+            return true
         }
-        return true
+        switch errno {
+        case EINTR, ECONNABORTED:
+            return true
+        case EAGAIN:
+            return false
+        case EMFILE where refuseWithSpare():
+            return true
+        default:
+            let error = SystemError.last("accept4")
+            Journal.write(.connectionsPaused, (.error, error.description))
+            pause()
+            return false
+        }
+    }
+
+    /// Tells one client that there are too many, with the descriptor that is held for it; false if
+    /// that does not suffice either.
+    private func refuseWithSpare() -> Bool {
+        guard spare >= 0 else { return false }
+        Glibc.close(spare)
+        let client = clinux_accept(socket.descriptor)
+        if client >= 0 { refuse(client) }
+        spare = Listener.openSpare()
+        return client >= 0
     }
 
     private func admit(_ client: Int32) {
@@ -99,16 +101,15 @@ final class Listener {
                 Glibc.close(client)
                 return
             }
-            guard connections.count < effectiveLimit else { return refuse(client) }
+            let kept = connections.agent.profiles.count * Limits.descriptorsPerProfile
+            guard connections.count < min(limit, max(1, descriptors - kept)) else {
+                return refuse(client)
+            }
             try connections.add(client)
         } catch {
             Journal.write(.connectionRefused, (.error, error.description))
             Glibc.close(client)
         }
-    }
-
-    private static func effective(_ limit: Int) -> Int {
-        min(limit, max(1, DescriptorLimit.current - Limits.descriptorsKept))
     }
 
     private func refuse(_ client: Int32) {
