@@ -62,6 +62,8 @@ let package = Package(
             name: "Simulation", dependencies: ["AgentCore", "SandboxRules"], swiftSettings: strict),
         .executableTarget(
             name: "canopy-simulate", dependencies: ["Simulation"], swiftSettings: strict),
+        .executableTarget(
+            name: "canopy-fleet", dependencies: ["Simulation"], swiftSettings: strict),
         .systemLibrary(
             name: "CLibsecret", pkgConfig: "libsecret-1", providers: [.apt(["libsecret-1-dev"])]),
         .systemLibrary(

@@ -46,6 +46,16 @@ def request(path, method, target, body=None):
     return text
 
 
+def listens(path):
+    """Whether somebody does: a socket is bound before it listens."""
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(str(path))
+            return True
+        except OSError:
+            return False
+
+
 def until(what, condition, seconds=30):
     end = time.monotonic() + seconds
     while not condition():

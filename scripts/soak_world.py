@@ -288,15 +288,9 @@ class World:
         if kind in ("keyring", "all"):
             victims.append(self.keyring.pid)
         self.chance.shuffle(victims)
-        # Stopped, then looked at, then killed: for the victim it is the same microsecond.
-        for signal_ in (signal.SIGSTOP, signal.SIGKILL):
-            for victim in victims:
-                try:
-                    os.kill(victim, signal_)
-                except ProcessLookupError:
-                    pass
-            if signal_ == signal.SIGSTOP:
-                places = sorted({self.where(exchange) for exchange in exchanges}) or ["at rest"]
+        places = self.kill(victims, exchanges) or ["at rest"]
+        if kind == "exchange" and places == ["over"]:
+            return 0  # It was quicker.
         self.account["kills"][kind] = self.account["kills"].get(kind, 0) + 1
         for place in places:
             key = f"{kind}: {place}"
@@ -309,6 +303,30 @@ class World:
             self.daemon.wait()
             self.start_daemon()
         return 1
+
+    def kill(self, victims, exchanges):
+        """Kills all of them at once; returns how far the exchanges were."""
+        # By descriptors: an exchange may end meanwhile, and its number become somebody else's.
+        held = {}
+        for victim in victims:
+            try:
+                held[victim] = os.pidfd_open(victim)
+            except ProcessLookupError:
+                pass
+        alive = self.exchanges() + [self.daemon.pid, self.keyring.pid]
+        places = set()
+        # Stopped, then looked at, then killed: for the victim it is the same microsecond.
+        for signal_ in (signal.SIGSTOP, signal.SIGKILL):
+            for victim, descriptor in held.items():
+                try:
+                    if victim in alive:
+                        signal.pidfd_send_signal(descriptor, signal_)
+                except ProcessLookupError:
+                    pass
+            places = places or {self.where(exchange) for exchange in exchanges}
+        for descriptor in held.values():
+            os.close(descriptor)
+        return sorted(places)
 
     def settle(self):
         """Until canopyd has, of every session, what the server issued last."""

@@ -112,6 +112,27 @@ package enum Limits {
     /// Enforced by canopyctl's `SecretLines` and `Terminal`.
     package static let passwordBytes = 4096
 
+    /// Bytes of what a tool says on standard input when it asks for a credential.
+    ///
+    /// A URL and a password. Enforced by canopyctl's `StandardInput`.
+    package static let credentialRequestBytes = 64 << 10
+
+    /// Seconds without a byte after which canopyctl takes a subscription for dead: canopyd sends a
+    /// comment each 60 s.
+    ///
+    /// Enforced by canopyctl's `Watch` and `Supervision`.
+    package static let eventSilenceSeconds = 150
+
+    /// Seconds from one try to subscribe again to the next: half a second at first, then this.
+    ///
+    /// Enforced by canopyctl's `Subscription`.
+    package static let subscriptionRetrySeconds = 15
+
+    /// Seconds that a program gets to end before it is killed, when it is to be started again.
+    ///
+    /// Enforced by canopyctl's `Supervision`.
+    package static let restartPatienceSeconds = 10
+
     /// Bytes of a second factor's code: recovery codes, the longest, have 19.
     ///
     /// Enforced by `SecondFactorAnswer`.

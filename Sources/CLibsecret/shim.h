@@ -16,6 +16,14 @@ static inline const SecretSchema *clibsecret_session_schema(void) {
     };
     return &schema;
 }
+// What the doctor writes, reads and deletes: nobody takes it for a session.
+static inline const SecretSchema *clibsecret_probe_schema(void) {
+    static const SecretSchema schema = {
+        "com.canopy-io.canopyd.probe", SECRET_SCHEMA_NONE,
+        { { "profile", SECRET_SCHEMA_ATTRIBUTE_STRING }, { NULL, 0 } },
+    };
+    return &schema;
+}
 static inline GHashTable *clibsecret_attributes(const char *profile, const char *machine) {
     GHashTable *table = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     if (profile) g_hash_table_replace(table, g_strdup("profile"), g_strdup(profile));

@@ -7,7 +7,7 @@ extension Episode {
     func isFault(_ fault: Fault, in count: Int) -> Bool {
         guard !isCalm, random.isOne(in: count) else { return false }
         figures.faults[fault.rawValue] += 1
-        lastTrouble = max(lastTrouble, time + RotationTiming.keyringBackOffCeiling.nanoseconds)
+        lastTrouble = max(lastTrouble, time + BackOff.local.ceiling.nanoseconds)
         if fault == .keyringCallFailed { toldUntil = 0 }
         return true
     }
@@ -208,7 +208,8 @@ extension Episode {
             after(until - time + random.time(0, 500), .networkNews)
         } else {
             // Nothing tells of its end: the back-off has to end.
-            lastTrouble = max(lastTrouble, until + RotationTiming.backOffCeiling.nanoseconds)
+            let backOff = BackOff.server(lifetime: .seconds(server.lifetime))
+            lastTrouble = max(lastTrouble, until + backOff.ceiling.nanoseconds)
         }
     }
 

@@ -43,14 +43,26 @@ extension SimulatedExchange {
     }
 
     /// Whether the quick repetitions are used up, of which each cause has its own.
+    ///
+    /// Counted as those of a later exchange are; that the first one has more is a test of its own.
     private func noteAttempt(with token: Int, _ transmission: Transmission) {
         let now = now()
-        guard
-            case .ambiguous(let failure) = RefreshMeaning(
-                transmission, sent: Stamp(now, boot: boot), now: now, memory: memory)
-        else { return }
-        process.failures[failure.kind, default: 0] += 1
-        let isLast = process.failures[failure.kind] ?? 0 > RotationTiming.quickRetries.count
+        let kind: Failure.Kind
+        let repetitions: Int
+        switch RefreshMeaning(
+            transmission, sent: Stamp(now, boot: boot), now: now, memory: memory)
+        {
+        case .ambiguous(let failure):
+            kind = failure.kind
+            repetitions = RotationTiming.laterRetries.count
+        case .unavailable:
+            kind = .throttled
+            repetitions = 1
+        case .rotated, .verdict, .notNative, .refused, .toldToWait, .notPresented:
+            return
+        }
+        process.failures[kind, default: 0] += 1
+        let isLast = process.failures[kind] ?? 0 > repetitions
         episode.server.note(token) { $0.wasLastRetry = isLast }
     }
 

@@ -156,7 +156,7 @@ extension Episode {
             lastTrouble = max(lastTrouble, time)
         case .stateMended:
             // Nothing tells of it: the back-off has to end.
-            lastTrouble = max(lastTrouble, time + RotationTiming.keyringBackOffCeiling.nanoseconds)
+            lastTrouble = max(lastTrouble, time + BackOff.local.ceiling.nanoseconds)
         case .slotMended, .delivery:
             break
         }

@@ -116,6 +116,11 @@ struct Arguments {
         given(option) ?? option.variable.flatMap { Environment.process[$0] }
     }
 
+    /// Refuses fewer operands than `least`, and nothing else of what is another program's.
+    func check(operandsFrom least: Int, named names: String) throws(Complaint) {
+        guard operands.count >= least else { throw usage("\(names) are missing") }
+    }
+
     /// Refuses secrets among the options, and operands beyond `count`.
     func check(operands count: Int, named names: String = "") throws(Complaint) {
         for option in [Option.password, .code] where self[flag: option] {

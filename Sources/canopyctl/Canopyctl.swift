@@ -17,17 +17,21 @@ enum Canopyctl {
         }
     }
 
-    private static var commands: [any Command.Type] {
+    static var commands: [any Command.Type] {
         [
             Login.self, Token.self, Header.self, Status.self, Profiles.self, Whoami.self,
-            Sessions.self, Revoke.self, Refresh.self, Logout.self,
-            SetupHeadless.self,
+            Sessions.self, Revoke.self, Refresh.self, Logout.self, Watch.self, Exec.self,
+            Curl.self, GitCredential.self, KubeCredential.self, DockerCredential.self,
+            Doctor.self, SetupHeadless.self, Completion.self,
         ]
     }
 
     private static func run() throws(Complaint) -> ExitCode {
         let vector = CommandLine.unsafeArgv
         let count = CommandLine.argc
+        if let helper = helper(called: vector[0].map { String(cString: $0) } ?? "") {
+            return try run(helper, vector, count)
+        }
         let general = try Arguments(
             "canopyctl", vector, count: count, options: Option.common, stopsAtOperand: true)
         if general[flag: .help] {
@@ -45,9 +49,23 @@ enum Canopyctl {
             throw .usage("there is no command \(name)")
         }
         let first = general.consumed
+        return try run(command, vector + first, count - Int32(first))
+    }
+
+    /// The command that another program means by the name under which it starts us.
+    private static func helper(called path: String) -> (any Command.Type)? {
+        let name = path.split(separator: "/").last ?? ""
+        if name == DockerCredential.program { return DockerCredential.self }
+        return name == GitCredential.program ? GitCredential.self : nil
+    }
+
+    private static func run(
+        _ command: any Command.Type,
+        _ vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
+    ) throws(Complaint) -> ExitCode {
         let arguments = try Arguments(
-            name, vector + first, count: count - Int32(first),
-            options: command.options + Option.common)
+            command.name, vector, count: count, options: command.options + Option.common,
+            stopsAtOperand: command.stopsAtOperand)
         if arguments[flag: .help] {
             try StandardOutput.print(command.help)
             return .done

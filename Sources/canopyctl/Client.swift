@@ -58,6 +58,18 @@ struct Client {
         return try exchange(request, seconds: seconds)
     }
 
+    /// Asks to be told of the profile's changes; throws the problem that comes instead.
+    ///
+    /// Connecting and the answer's head may take `seconds`; what follows, for ever.
+    func subscribe(_ profile: ProfileName, seconds: Int) throws(Complaint) -> EventReader {
+        var request = SecretBuffer(capacity: 512, in: .ordinary)
+        Self.head(.get, "/v1/events?profile=\(profile)", .json, bodyBytes: nil, into: &request)
+        let connection = try ClientConnection(
+            to: address, deadline: .now + .seconds(Int64(seconds)), seconds: seconds)
+        try connection.write(request)
+        return try EventReader(connection)
+    }
+
     private static func head(
         _ method: Method, _ target: String, _ accept: Accept, bodyBytes: Int?,
         into request: inout SecretBuffer

@@ -5,7 +5,7 @@ internal import LinuxSystem
 
 /// A connection to canopyd for one request, with one deadline for all that happens on it.
 struct ClientConnection: ~Copyable {
-    private let descriptor: Int32
+    let descriptor: Int32
     private let address: SocketAddress
     private let deadline: BootTime
     private let seconds: Int
@@ -130,7 +130,27 @@ struct ClientConnection: ~Copyable {
         }
     }
 
-    private func receive(into received: inout ReceivedBytes) throws(Complaint) {
+    /// Takes what has come; false if nothing has, without waiting for it.
+    func receiveNow(into received: inout ReceivedBytes) throws(Complaint) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&entry, 1, 0) > 0 else { return false }
+        try receive(into: &received)
+        return true
+    }
+
+    /// Waits for the head of an answer whose body has no end.
+    func head(into received: inout ReceivedBytes) throws(Complaint) -> ResponseHead {
+        while true {
+            do {
+                if let head = try received.head() { return head }
+            } catch {
+                throw .incomprehensible("\(error)")
+            }
+            try receive(into: &received)
+        }
+    }
+
+    func receive(into received: inout ReceivedBytes) throws(Complaint) {
         received.makeRoom()
         while true {
             let count = recv(

@@ -14,6 +14,9 @@ protocol Command {
     /// Its options, without the common ones.
     static var options: [Option] { get }
 
+    /// Whether what follows the first operand belongs to another program.
+    static var stopsAtOperand: Bool { get }
+
     /// Does it.
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode
 }
@@ -21,6 +24,7 @@ protocol Command {
 extension Command {
     static var operands: String { "" }
     static var remarks: String { "" }
+    static var stopsAtOperand: Bool { false }
 
     /// The help, as `--help` prints it.
     static var help: String {

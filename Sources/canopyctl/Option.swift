@@ -14,6 +14,11 @@ enum Option: Int32, CaseIterable {
     case email
     case passwordFromInput
     case codeFromInput
+    case username
+    case environmentName
+    case onRotate
+    case execute
+    case writeFile
     case user
     case apply
     case undo
@@ -43,6 +48,11 @@ enum Option: Int32, CaseIterable {
         case .email: "email"
         case .passwordFromInput: "password-stdin"
         case .codeFromInput: "code-stdin"
+        case .username: "username"
+        case .environmentName: "env"
+        case .onRotate: "on-rotate"
+        case .execute: "exec"
+        case .writeFile: "write-file"
         case .user: "user"
         case .apply: "apply"
         case .undo: "undo"
@@ -68,7 +78,8 @@ enum Option: Int32, CaseIterable {
         case .key: "k"
         case .email: "e"
         case .passwordFromInput, .codeFromInput, .user, .apply, .undo, .sealWith,
-            .passphraseFromInput, .password, .code:
+            .passphraseFromInput, .password, .code, .username, .environmentName, .onRotate,
+            .execute, .writeFile:
             nil
         }
     }
@@ -83,6 +94,10 @@ enum Option: Int32, CaseIterable {
         case .key: "pk_…"
         case .email: "EMAIL"
         case .password, .code: "SECRET"
+        case .username, .environmentName: "NAME"
+        case .onRotate: "none|restart|signal=SIG"
+        case .execute: "CMD"
+        case .writeFile: "PATH"
         case .user: "USER"
         case .sealWith: "KEY"
         case .help, .version, .json, .local, .all, .passwordFromInput, .codeFromInput, .apply,
@@ -99,7 +114,8 @@ enum Option: Int32, CaseIterable {
         case .key: "CANOPY_PUBLISHABLE_KEY"
         case .help, .version, .json, .minimumValidity, .timeout, .ifGeneration, .local, .all,
             .email, .passwordFromInput, .codeFromInput, .user, .apply, .undo, .sealWith,
-            .passphraseFromInput, .password, .code:
+            .passphraseFromInput, .password, .code, .username, .environmentName, .onRotate,
+            .execute, .writeFile:
             nil
         }
     }
@@ -121,6 +137,11 @@ enum Option: Int32, CaseIterable {
         case .email: "who signs in"
         case .passwordFromInput: "read the password from the first line of standard input"
         case .codeFromInput: "read the second factor's code from standard input"
+        case .username: "the user name to give with the token; else oauth2"
+        case .environmentName: "the variable that holds the token; else CANOPY_ACCESS_TOKEN"
+        case .onRotate: "what a rotation does to the program; else none"
+        case .execute: "run CMD by the shell, now and after each rotation"
+        case .writeFile: "keep the token in this file, replaced as a whole, mode 0600"
         case .user: "whose keyring it is, for root's part"
         case .apply: "do it, instead of printing it"
         case .undo: "take it back"

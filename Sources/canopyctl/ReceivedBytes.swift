@@ -36,6 +36,14 @@ struct ReceivedBytes: ~Copyable {
         storage = larger
     }
 
+    /// Forgets the first bytes.
+    mutating func drop(_ length: Int) {
+        let rest = count - length
+        UnsafeMutableRawBufferPointer(rebasing: storage[..<rest])
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[length...]))
+        count = rest
+    }
+
     deinit {
         SecretMemory.locked.release(storage)
     }

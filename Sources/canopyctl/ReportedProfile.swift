@@ -7,7 +7,7 @@ struct ReportedProfile: Sendable {
     /// nil for a state that this canopyctl does not know.
     let state: ProfileState?
 
-    private let stateText: String
+    let stateText: String
     private let reason: SignInReason?
     private let email: String?
     private let generation: Int64?

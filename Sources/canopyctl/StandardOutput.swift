@@ -21,18 +21,23 @@ enum StandardOutput {
         }
     }
 
+    /// Writes all of `secret`.
+    static func write(_ secret: Secret) throws(Complaint) {
+        try secret.withBytes { bytes throws(Complaint) in try write(bytes) }
+    }
+
     /// Writes `text` and a newline.
     static func print(_ text: String) throws(Complaint) {
         var bytes = [UInt8](text.utf8)
         bytes.append(UInt8(ascii: "\n"))
-        let failure: Complaint? = bytes.withUnsafeBytes { buffer in
-            do throws(Complaint) {
-                try write(buffer)
-                return nil
-            } catch {
-                return error
-            }
+        try write(bytes)
+    }
+
+    /// Writes all of `bytes`.
+    static func write(_ bytes: [UInt8]) throws(Complaint) {
+        let written = bytes.withUnsafeBytes { buffer in
+            Result { () throws(Complaint) in try write(buffer) }
         }
-        if let failure { throw failure }
+        try written.get()
     }
 }

@@ -45,6 +45,9 @@ enum Exchange {
                 channel.send(.ended(profile, Load(in: world).run()))
             }
             discover(job, channel, keyring, memory)
+        case .examine:
+            let document = Examination(of: job, channel, memory).run()
+            channel.send(.ended(.standard, .document(document)))
         case .rotate, .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession:
             guard let profile = job.profiles.first else {
                 preconditionFailure("a job without its profile was decoded")
@@ -93,8 +96,8 @@ enum Exchange {
             return secondFactor(job, profile, channel, memory)
         case .identity, .sessions, .revokeSession:
             return query(job, memory)
-        case .load:
-            preconditionFailure("a load is not one profile's")
+        case .load, .examine:
+            preconditionFailure("a load and an examination are not one profile's")
         }
     }
 
@@ -234,7 +237,7 @@ enum Exchange {
         case .revokeSession:
             request = .revokeSession(job.sessionID ?? "", accessToken, at: server)
             meaning = Queries.nothing
-        case .load, .signIn, .secondFactor, .rotate, .signOut:
+        case .load, .signIn, .secondFactor, .rotate, .signOut, .examine:
             preconditionFailure("not a question")
         }
         let client = CanopyClient(caFile: job.caFile, proxy: job.proxy, memory: memory)

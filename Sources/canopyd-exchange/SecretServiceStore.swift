@@ -29,7 +29,7 @@ final class SecretServiceStore {
 
     /// One connection to the bus, shared by the profiles of a load.
     final class Connection {
-        fileprivate let service: UnsafeMutablePointer<SecretService>
+        let service: UnsafeMutablePointer<SecretService>
 
         /// The program that owns `org.freedesktop.secrets`, for people.
         let owner: String
@@ -163,7 +163,7 @@ final class SecretServiceStore {
         }
     }
 
-    private static var locked: Failure {
+    static var locked: Failure {
         Failure(.keyringLocked, "the keyring is locked")
     }
 
@@ -364,7 +364,7 @@ final class SecretServiceStore {
     // MARK: Calls
 
     /// A reply; unreferenced when it goes.
-    private final class Answer {
+    final class Answer {
         let value: OpaquePointer
 
         init(owning value: OpaquePointer) {
@@ -374,7 +374,7 @@ final class SecretServiceStore {
         deinit { g_variant_unref(value) }
     }
 
-    private static func call(
+    static func call(
         _ connection: Connection, _ method: String, _ parameters: OpaquePointer?
     ) -> Reading<Answer> {
         bounded { cancellable, error in
@@ -387,7 +387,7 @@ final class SecretServiceStore {
     }
 
     /// Takes over a string of GLib's.
-    private static func take(_ text: UnsafeMutablePointer<CChar>?) -> String {
+    static func take(_ text: UnsafeMutablePointer<CChar>?) -> String {
         guard let text else { return "/" }
         defer { g_free(text) }
         return String(cString: text)
@@ -413,13 +413,13 @@ final class SecretServiceStore {
         }
     }
 
-    private typealias OpaqueCancellable = UnsafeMutablePointer<GCancellable>
-    private typealias ErrorSlot = UnsafeMutablePointer<GError>?
+    typealias OpaqueCancellable = UnsafeMutablePointer<GCancellable>
+    typealias ErrorSlot = UnsafeMutablePointer<GError>?
 
     /// Runs a call under the deadline.
     ///
     /// nil from `body` means that `error` says why.
-    private static func bounded<Value>(
+    static func bounded<Value>(
         _ body: (OpaqueCancellable?, inout ErrorSlot) -> Value?
     ) -> Reading<Value> {
         let deadline = clibsecret_deadline_begin(
@@ -439,7 +439,7 @@ final class SecretServiceStore {
         return .failed(failure(error))
     }
 
-    private static func boundedCall(
+    static func boundedCall(
         _ body: (OpaqueCancellable?, inout ErrorSlot) -> Void
     ) -> Failure? {
         let result: Reading<Void> = bounded { cancellable, error in

@@ -172,9 +172,10 @@ final class Agent {
     }
 
     private func keyringChanged(at now: Moment) {
+        // What only the keyring knows could not be found while it was locked, or gone. Other programs
+        // change it all the time, and that is no reason to search it.
+        if keyring.state != .ok { hasSearched = false }
         keyring = KeyringStanding(.ok, owner: keyring.owner)
-        // What only the keyring knows could not be found while it was locked.
-        hasSearched = false
         // All of them first: one load reads them all.
         for profile in profiles.values { profile.machine.keyringChanged(at: now) }
         for profile in profiles.values { settle(profile, at: now) }

@@ -143,7 +143,7 @@ extension Agent {
                 // A start that failed changes what callers are told.
                 if profile.process == nil { settle(profile, at: now) }
             }
-        case .load, .identity, .sessions, .revokeSession:
+        case .load, .identity, .sessions, .revokeSession, .examine:
             spawn(job, for: profile, at: now)
         }
     }

@@ -10,7 +10,7 @@ struct RefreshMeaningTests {
         case notNative
         case verdict
         case toldToWait(TimeSpan?)
-        case unavailable(TimeSpan)
+        case unavailable(TimeSpan?)
         case ambiguous(Failure.Kind)
         case refused
     }
@@ -52,6 +52,8 @@ struct RefreshMeaningTests {
             switch status {
             case 401: .verdict
             case 429: .toldToWait(nil)
+            // Canopy itself says so; a proxy's page may hide a rotation.
+            case 503: .unavailable(nil)
             case 408: .ambiguous(.serverError)
             case 200..<300, 500..<600: .ambiguous(.serverError)
             case 300..<400: .ambiguous(.somebodyInBetween)

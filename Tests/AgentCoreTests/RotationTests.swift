@@ -105,7 +105,7 @@ struct RotationTests {
         let world = ScriptedWorld(Example.session(3), marked: 3)
         world.answers = Array(repeating: .notSent("no route"), count: 5)
         #expect(failed(try rotate(world))?.kind == .notPresented)
-        #expect(world.count("present a-3") == 5)
+        #expect(world.count("present a-3") == 3)
         #expect(world.signIns?.mark(of: Example.signIn) == 3)
     }
 
@@ -130,6 +130,22 @@ struct RotationTests {
             #expect(world.signIns?.mark(of: Example.signIn) == 3)
             #expect(world.heldSession?.header.generation == 3)
         }
+    }
+
+    @Test(
+        "Bytes that an earlier exchange failed with are repeated for as long, with half the requests"
+    )
+    func laterRepetitions() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 3)
+        world.answers = Array(repeating: Example.answer(502, ""), count: 9)
+        #expect(failed(try rotate(world))?.kind == .serverError)
+        #expect(
+            world.calls.suffix(7) == [
+                "present a-3", "retrying serverError", "pause 1.5", "present a-3",
+                "retrying serverError", "pause 6.0", "present a-3",
+            ])
+        let total = { (waits: [TimeSpan]) in waits.reduce(.zero, +) }
+        #expect(total(RotationTiming.laterRetries) == total(RotationTiming.quickRetries))
     }
 
     @Test(
@@ -188,6 +204,29 @@ struct RotationTests {
         #expect(again.kind == .throttled && again.wait == .seconds(30))
         world.restart(after: 30)
         #expect(reported(try rotate(world))?.header.notBefore?.span == .seconds(120))
+    }
+
+    @Test("A 503's time is spread as widely as back-off is, for everybody is told the same")
+    func unavailableIsSpread() throws {
+        let world = ScriptedWorld(Example.session(3))
+        world.drawn = 0.5
+        world.answers = Array(
+            repeating: Example.answer(503, "", retryAfter: "60"), count: 9)
+        #expect(failed(try rotate(world))?.wait == .seconds(60 + 360))
+    }
+
+    @Test("Canopy's own 503 is tried once more after a second, a proxy's four times")
+    func unavailableWithoutATime() throws {
+        let own = ScriptedWorld(Example.session(3))
+        own.answers = Array(repeating: Example.envelope(503), count: 9)
+        let failure = try #require(failed(try rotate(own)))
+        #expect(failure.kind == .serverError && failure.wait == nil)
+        #expect(own.count("present a-3") == 2 && own.calls.contains("pause 1.0"))
+        #expect(own.signIns?.mark(of: Example.signIn) == 3)
+        let proxy = ScriptedWorld(Example.session(3))
+        proxy.answers = Array(repeating: Example.answer(503, "<html>"), count: 9)
+        #expect(failed(try rotate(proxy))?.kind == .serverError)
+        #expect(proxy.count("present a-3") == 5)
     }
 
     @Test("503 and then a successor: it is held")

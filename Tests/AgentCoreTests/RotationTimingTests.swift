@@ -15,6 +15,24 @@ struct RotationTimingTests {
         #expect(RotationTiming.rotationPoint(lifetime: .seconds(100), draw: 0.5) == .seconds(80))
     }
 
+    @Test("After an outage the rotation point fills what the recovery left empty of the interval")
+    func recovery() {
+        let point = { (lifetime: Double, draw: Double) in
+            RotationTiming.rotationPoint(
+                lifetime: Example.span(lifetime), isRecovery: true, draw: draw
+            ).seconds / lifetime
+        }
+        for lifetime in [60.0, 300, 900, 1200] {
+            #expect(abs(point(lifetime, 0) - 0.75) < 1e-6)
+        }
+        // 15 minutes are a quarter of an hour, and 0.85 - 0.25 is left to fill.
+        #expect(abs(point(3600, 0) - 0.30) < 1e-6)
+        #expect(point(86_400, 0) > 0.05)
+        for lifetime in [900.0, 3600, 86_400] {
+            #expect(abs(point(lifetime, 0.999_999_999) - 0.85) < 1e-6)
+        }
+    }
+
     @Test("The floor is 5 s or a tenth, the hold 120 s or half, whichever is less")
     func floorAndHold() {
         for (lifetime, floor, hold) in [
@@ -26,34 +44,6 @@ struct RotationTimingTests {
         }
     }
 
-    @Test("Back-off starts between one and three seconds and never leaves its bounds")
-    func backOff() {
-        for draw in Self.draws {
-            let first = RotationTiming.backOff(after: nil, draw: draw)
-            #expect(first >= .seconds(1) && first < .seconds(3))
-        }
-        for last in [0, 0.5, 1, 10, 99, 300, 1e6] {
-            for draw in Self.draws {
-                for ceiling in [
-                    RotationTiming.backOffCeiling, RotationTiming.keyringBackOffCeiling,
-                ] {
-                    let wait = RotationTiming.backOff(
-                        after: Example.span(last), draw: draw, ceiling: ceiling)
-                    #expect(wait >= .seconds(1) && wait <= ceiling)
-                    #expect(wait <= max(.seconds(1), Example.span(last * 3)))
-                }
-            }
-        }
-    }
-
-    @Test("Back-off grows to its ceiling where chance lets it, and is spread all over there")
-    func backOffGrows() {
-        var wait: TimeSpan?
-        for _ in 0..<10 { wait = RotationTiming.backOff(after: wait, draw: 0.999_999) }
-        #expect(wait.map { $0 > .seconds(299) } == true)
-        #expect(RotationTiming.backOff(after: wait, draw: 0) == .seconds(1))
-    }
-
     @Test("Retry-After is obeyed from a second to 15 minutes, and up to a tenth more")
     func obeyed() {
         for (told, least) in [(-5.0, 1.0), (0, 1), (1, 1), (60, 60), (900, 900), (1e9, 900)] {
@@ -63,6 +53,9 @@ struct RotationTimingTests {
             let most = RotationTiming.obeyed(retryAfter: Example.span(told), draw: 0.999_999)
             #expect(most > Example.span(least) && most <= Example.span(least * 1.1))
         }
+        #expect(
+            RotationTiming.obeyed(retryAfter: .seconds(60), spread: .seconds(720), draw: 0.5)
+                == .seconds(420))
     }
 
     @Test("The quick repetitions stay within a grace of moments")

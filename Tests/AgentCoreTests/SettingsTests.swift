@@ -185,6 +185,20 @@ struct SettingsTests {
         }
     }
 
+    @Test("What a remark repeats of the file is printable, and not endless")
+    func printableRemarks() {
+        let accents = "e" + String(repeating: "\u{301}", count: 10_000)
+        let parsed = parse("[a\tb\u{9b}31m]\n[log]\n\(accents)=1\nLevel=\u{9b}2J\(accents)\n")
+        #expect(parsed.warnings.count == 2 && parsed.errors.count == 1)
+        for remark in parsed.warnings + parsed.errors {
+            #expect(remark.text.utf8.count < 500)
+            #expect(
+                remark.text.unicodeScalars.allSatisfy {
+                    $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value)
+                })
+        }
+    }
+
     @Test("Bytes that are not UTF-8 are an error in their line alone")
     func notUTF8() {
         let parsed = parse(Array("[log]\nLevel=".utf8) + [0xFF] + Array("\nLevel=debug".utf8))

@@ -7,8 +7,8 @@ struct SimulatedLawTests {
     func repetitionsCountedApart() throws {
         let world = ScriptedWorld(Example.session(3), marked: 3)
         world.answers =
-            Array(repeating: .notSent("no route"), count: 4)
-            + Array(repeating: .lost("reset"), count: 4)
+            Array(repeating: .notSent("no route"), count: 2)
+            + Array(repeating: .lost("reset"), count: 2)
         let outcome = try Rotation(in: world, known: nil, mayPresent: true).run()
         guard case .session(let report) = outcome else {
             Issue.record("the last quick repetition was not made")
@@ -16,7 +16,7 @@ struct SimulatedLawTests {
         }
         #expect(report.header.generation == 4)
         let pauses = world.calls.filter { $0.hasPrefix("pause") }
-        let quick = ["pause 0.5", "pause 1.0", "pause 2.0", "pause 4.0"]
+        let quick = ["pause 1.5", "pause 6.0"]
         #expect(pauses == quick + quick)
     }
 

@@ -25,10 +25,10 @@ struct Canopyctl {
         }
     }
 
-    /// Runs it against `daemon` with `input` on standard input.
+    /// Runs it, or another program, against `daemon` with `input` on standard input.
     static func run(
         _ arguments: [String], daemon: FakeDaemon? = nil, environment: [String: String] = [:],
-        input: String = ""
+        input: String = "", program: String? = nil
     ) throws -> Outcome {
         var variables = environment
         if let daemon { variables["CANOPYD_SOCKET"] = daemon.socketPath }
@@ -37,7 +37,7 @@ struct Canopyctl {
         let bytes = Array(input.utf8)
         #expect(write(stdin, bytes, bytes.count) == bytes.count)
         lseek(stdin, 0, SEEK_SET)
-        let pid = try spawn([path] + arguments, variables) { actions in
+        let pid = try spawn([try program ?? path] + arguments, variables) { actions in
             posix_spawn_file_actions_adddup2(&actions, stdin, 0)
             posix_spawn_file_actions_adddup2(&actions, stdout, 1)
             posix_spawn_file_actions_adddup2(&actions, stderr, 2)

@@ -89,7 +89,7 @@ struct RaceTests {
         try stage.server.release()
         #expect(try Stage.Answer(client.answer()).json.number("generation") == 1)
         #expect(try stage.state() == "active")
-        #expect(try StoredItem(in: stage.desktop)?.text("refresh_token") == successor)
+        #expect(try StoredItem(in: stage.desktop)?.holds(successor) == true)
         try stage.expectRotation()
         let family = try stage.server.families()[0]
         #expect(try family.number("generation") == 2)

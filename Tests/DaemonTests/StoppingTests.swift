@@ -26,7 +26,8 @@ struct StoppingTests {
                 "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory)/silent-session",
                 "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(directory)/silent-system",
             ]) { $1 })
-        #expect(clock.now - start < .seconds(2))
+        // What waits for a bus waits 5 s at the least; the machine may be busy.
+        #expect(clock.now - start < .seconds(4))
         // One waits for what the keyring does not say, one to be signed in.
         let clients = [try daemon.connect(), try daemon.connect()]
         try clients[0].send(Stage.request("GET", "/v1/token?timeout=60"))

@@ -170,6 +170,7 @@ extension JobKind {
         case .sessions: "sessions"
         case .revokeSession: "revoke_session"
         case .secondFactor: "second_factor"
+        case .examine: "examine"
         }
     }
 }

@@ -271,8 +271,15 @@ private struct SettingsPass {
         refuse("\(key)=\(shownValue): \(bad.text)")
     }
 
+    /// What a remark repeats of the file: no control characters, C1 included, and not endless, which
+    /// one character with a thousand accents would be.
     private func shown(_ text: String) -> String {
-        text.count <= 100 ? text : text.prefix(100) + "…"
+        var shown = ""
+        for scalar in text.unicodeScalars.prefix(100) {
+            let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+            shown.unicodeScalars.append(isControl ? " " : scalar)
+        }
+        return text.unicodeScalars.count <= 100 ? shown : shown + "…"
     }
 
     // MARK: Values

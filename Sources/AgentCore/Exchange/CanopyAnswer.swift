@@ -40,8 +40,9 @@ package enum RefreshMeaning: Sendable {
     case verdict(String)
     /// 429; nil without a `Retry-After` that makes sense.
     case toldToWait(TimeSpan?, String)
-    /// 503 with `Retry-After`: told to wait, perhaps rotated.
-    case unavailable(TimeSpan, String)
+    /// 503 with `Retry-After` or in Canopy's own words: told to wait, perhaps rotated. nil without a
+    /// `Retry-After` that makes sense.
+    case unavailable(TimeSpan?, String)
     /// Whether the token was spent is not known.
     case ambiguous(Failure)
     /// Any other 4xx with the envelope.
@@ -84,8 +85,8 @@ package enum RefreshMeaning: Sendable {
             self = .verdict(words)
         case 429:
             self = .toldToWait(wait, words)
-        case 503 where wait != nil:
-            self = .unavailable(wait ?? .zero, words)
+        case 503 where wait != nil || body.isEnvelope:
+            self = .unavailable(wait, words)
         case 408, 500..<600:
             self = .ambiguous(
                 Failure(.serverError, "the server answered \(answer.status): \(words)"))

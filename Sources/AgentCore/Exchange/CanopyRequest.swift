@@ -105,6 +105,11 @@ package struct CanopyRequest: Sendable {
             .get, base, "/me", accessToken: accessToken, secrets: [accessToken])
     }
 
+    /// Asks who nobody is: Canopy answers 401 in its envelope, and anything else is not Canopy.
+    package static func examination(at base: BaseURL) -> CanopyRequest {
+        CanopyRequest(.get, base, "/me", secrets: [])
+    }
+
     package static func sessions(_ accessToken: Secret, at base: BaseURL) -> CanopyRequest {
         CanopyRequest(
             .get, base, "/sessions", accessToken: accessToken, secrets: [accessToken])

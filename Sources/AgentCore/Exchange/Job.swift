@@ -45,6 +45,9 @@ package struct Job: Sendable, Equatable {
     /// Revoking: the session's id.
     package var sessionID: String?
 
+    /// Examinations: the servers to be reached.
+    package var servers: [String] = []
+
     /// Second factors: the sign-ins of the profile that wait for one.
     package var continuations: [Secret] = []
 
@@ -78,6 +81,7 @@ package struct Job: Sendable, Equatable {
         static let sessionID: UInt8 = 15
         static let isSlotKept: UInt8 = 16
         static let continuation: UInt8 = 17
+        static let server: UInt8 = 18
     }
 
     package func encoded(in memory: SecretMemory) -> Secret {
@@ -100,6 +104,7 @@ package struct Job: Sendable, Equatable {
         writer.field(Tag.baseURL, baseURL)
         writer.field(Tag.publishableKey, publishableKey)
         writer.field(Tag.sessionID, sessionID)
+        for server in servers { writer.field(Tag.server, server) }
         for continuation in continuations { writer.field(Tag.continuation, continuation) }
         return writer.finish(in: memory)
     }
@@ -118,7 +123,7 @@ package struct Job: Sendable, Equatable {
                 return nil
             }
         }
-        guard kind == .load || profiles.count == 1 else { return nil }
+        guard kind == .load || kind == .examine || profiles.count == 1 else { return nil }
         self.init(
             kind, profiles: profiles, machine: machine, boot: BootID(boot),
             stateDirectory: stateDirectory, runtimeDirectory: fields.text(Tag.runtimeDirectory))
@@ -136,6 +141,7 @@ package struct Job: Sendable, Equatable {
         baseURL = fields.text(Tag.baseURL)
         publishableKey = fields.text(Tag.publishableKey)
         sessionID = fields.text(Tag.sessionID)
+        servers = fields.all(Tag.server).map { String(decoding: $0, as: UTF8.self) }
         continuations = fields.all(Tag.continuation).map { Secret(copying: $0, in: memory) }
     }
 }

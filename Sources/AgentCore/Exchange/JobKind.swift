@@ -8,4 +8,6 @@ package enum JobKind: UInt8, Sendable, CaseIterable {
     case sessions
     case revokeSession
     case secondFactor
+    /// For the doctor, who starts it without canopyd.
+    case examine
 }

@@ -126,6 +126,8 @@ package struct Rotation<World: ExchangeWorld> {
 
         try world.announce(.presenting)
         var ambiguous = presentedBefore
+        let repetitions =
+            presentedBefore ? RotationTiming.laterRetries : RotationTiming.quickRetries
         // Counted apart by cause: a network that is down, or a portal that answers for it, must not
         // use up the quick repetitions that the first request to get through may need.
         var retries: [Failure.Kind: ArraySlice<TimeSpan>] = [:]
@@ -151,13 +153,17 @@ package struct Rotation<World: ExchangeWorld> {
             case .refused(let words):
                 return .failed(Failure(.refused, words))
             case .toldToWait(let wait, let words):
-                return try obey(wait, words, attempt)
+                return try obey(wait, .zero, words, attempt)
             case .unavailable(let wait, let words):
-                guard !unavailableBefore else { return try obey(wait, words, attempt) }
+                guard !unavailableBefore else {
+                    guard let wait else { return .failed(Failure(.serverError, words)) }
+                    let backOff = BackOff.server(lifetime: attempt.header.access?.lifetime)
+                    return try obey(wait, backOff.ceiling, words, attempt)
+                }
                 unavailableBefore = true
                 ambiguous = true
                 pause = RotationTiming.unavailableRetry
-                _ = retries[.serverError, default: RotationTiming.quickRetries[...]].popFirst()
+                _ = retries[.serverError, default: repetitions[...]].popFirst()
                 failure = Failure(.serverError, words)
             case .notPresented(let detail):
                 failure = Failure(.notPresented, detail)
@@ -165,10 +171,10 @@ package struct Rotation<World: ExchangeWorld> {
                     try withdraw(presentedBefore, marked, position, to: markBefore)
                     return .failed(failure)
                 }
-                pause = retries[failure.kind, default: RotationTiming.quickRetries[...]].popFirst()
+                pause = retries[failure.kind, default: repetitions[...]].popFirst()
             case .ambiguous(let cause):
                 ambiguous = true
-                pause = retries[cause.kind, default: RotationTiming.quickRetries[...]].popFirst()
+                pause = retries[cause.kind, default: repetitions[...]].popFirst()
                 failure = cause
             }
             guard let pause else { return .failed(failure) }
@@ -202,7 +208,7 @@ package struct Rotation<World: ExchangeWorld> {
             signedInAt: header.signedInAt, anchor: header.anchor, lastRotation: now)
         var hold = TimeSpan.zero
         if ambiguous {
-            hold = RotationTiming.hold(lifetime: lifetime ?? RotationTiming.backOffCeiling)
+            hold = RotationTiming.hold(lifetime: lifetime)
         }
         if hold > .zero {
             header.notBefore = NotBefore(since: now, span: hold)
@@ -267,10 +273,11 @@ package struct Rotation<World: ExchangeWorld> {
 
     /// Remembers a `Retry-After` across restarts, in the item.
     private func obey(
-        _ wait: TimeSpan?, _ words: String, _ session: StoredSession
+        _ wait: TimeSpan?, _ spread: TimeSpan, _ words: String, _ session: StoredSession
     ) throws(World.Interruption) -> ExchangeOutcome {
         guard let wait else { return .failed(Failure(.throttled, words)) }
-        let span = RotationTiming.obeyed(retryAfter: wait, draw: world.draw())
+        let span = RotationTiming.obeyed(
+            retryAfter: wait, spread: spread, draw: world.draw())
         var waiting = session
         waiting.header.notBefore = NotBefore(
             since: Stamp(world.now(), boot: world.boot), span: span)
@@ -303,7 +310,7 @@ package struct Rotation<World: ExchangeWorld> {
             // Unrecorded it must not be reported: a restart would present the dead token again.
             try world.announce(
                 .retrying(Failure(.storageFailed, "the end of the session cannot be recorded")))
-            try world.pause(for: RotationTiming.backOffStart)
+            try world.pause(for: BackOff.start)
         }
         try world.emptySlot()
         // A failure is ignored: the item is dead by record, and is never read as anything else.

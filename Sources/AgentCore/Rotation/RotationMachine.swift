@@ -52,7 +52,8 @@ package struct RotationMachine: Sendable {
     package struct Pause: Equatable, Sendable {
         package let failure: Failure
         package let until: BootTime
-        /// The wait that the next one grows from; nil where the wait did not come from back-off.
+        /// The wait that the next one grows from; nil where none came from back-off since the
+        /// failures began.
         package let backOff: TimeSpan?
     }
 
@@ -240,7 +241,7 @@ package struct RotationMachine: Sendable {
             switch exchange.job {
             case .rotate, .load, .signIn, .secondFactor:
                 return isGood && exchange.job != .rotate ? .active : .refreshing
-            case .signOut, .identity, .sessions, .revokeSession:
+            case .signOut, .identity, .sessions, .revokeSession, .examine:
                 return RotationMachine.state(of: exchange.before, isGood: isGood)
             }
         case .paused(let pause):
@@ -292,7 +293,9 @@ package struct RotationMachine: Sendable {
     package mutating func modeChanged(to mode: Mode, at now: Moment, draw: Double) {
         guard mode != self.mode else { return }
         self.mode = mode
-        if let access { rotationPoint = nextRotation(of: access.life, draw: draw) }
+        if let access {
+            rotationPoint = nextRotation(of: access.life, isRecovery: false, draw: draw)
+        }
         // One that died is repeated within the server's grace, whatever the mode.
         guard case .resting = phase, deaths == 0 else { return }
         phase = .resting(due: rotationPoint ?? idleRotation(at: now))
@@ -387,7 +390,7 @@ package struct RotationMachine: Sendable {
             // What it did to the store has to be read again.
             lastFailure = (failure, now.wall)
             phase = .unread
-        case .identity, .sessions, .revokeSession:
+        case .identity, .sessions, .revokeSession, .examine:
             resume(exchange.before)
         }
     }
@@ -421,7 +424,7 @@ package struct RotationMachine: Sendable {
         case .paused(let pause):
             guard pause.failure.kind != .throttled || pause.failure.wait == nil,
                 earliestRotation(at: now) <= now.boot,
-                lastEnd.map({ now.boot - $0 >= RotationTiming.backOffStart }) ?? true
+                lastEnd.map({ now.boot - $0 >= BackOff.start }) ?? true
             else { return false }
             rotationPoint = rotationPoint.map { min($0, now.boot) }
             phase = .paused(
@@ -449,7 +452,7 @@ package struct RotationMachine: Sendable {
     /// Ends the pause now, but a second after the last exchange at the soonest: a network that comes
     /// and goes each moment, or an eager client, must not make us hammer.
     private mutating func wakeSoon(_ pause: Pause, at now: Moment) {
-        let soonest = lastEnd.map { $0 + RotationTiming.backOffStart } ?? now.boot
+        let soonest = lastEnd.map { $0 + BackOff.start } ?? now.boot
         let until = min(pause.until, max(now.boot, soonest))
         phase = .paused(Pause(failure: pause.failure, until: until, backOff: pause.backOff))
     }
@@ -492,7 +495,8 @@ package struct RotationMachine: Sendable {
         session = report.header
         if let token = report.accessToken, token.life.remaining(at: now, boot: boot) > .zero {
             if isNew || access != token {
-                rotationPoint = nextRotation(of: token.life, draw: draw)
+                rotationPoint = nextRotation(
+                    of: token.life, isRecovery: isRotated && isBackingOff, draw: draw)
             }
             let left = token.life.remaining(at: now, boot: boot)
             if isRotated || job == .signIn || job == .secondFactor {
@@ -527,11 +531,14 @@ package struct RotationMachine: Sendable {
         }
     }
 
-    private func nextRotation(of life: AccessTokenLife, draw: Double) -> BootTime {
+    private func nextRotation(
+        of life: AccessTokenLife, isRecovery: Bool, draw: Double
+    ) -> BootTime {
         switch mode {
         case .ahead:
             life.sent.moment.boot
-                + RotationTiming.rotationPoint(lifetime: life.lifetime, draw: draw)
+                + RotationTiming.rotationPoint(
+                    lifetime: life.lifetime, isRecovery: isRecovery, draw: draw)
         case .onDemand:
             life.sent.moment.boot + RotationTiming.onDemandKeepAlive
         }
@@ -567,7 +574,7 @@ package struct RotationMachine: Sendable {
         switch exchange.job {
         case .load, .rotate:
             pause(failure, exchange, at: now, draw: draw)
-        case .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession:
+        case .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession, .examine:
             resume(exchange.before)
         }
     }
@@ -597,6 +604,22 @@ package struct RotationMachine: Sendable {
         return pause.backOff
     }
 
+    /// Whether the exchange that runs follows one that failed, and backed off.
+    private var isBackingOff: Bool {
+        guard case .exchanging(let exchange) = phase, case .paused(let pause) = exchange.before
+        else { return false }
+        return pause.backOff != nil
+    }
+
+    /// For how long the token in hand still serves, where its rotation was due by its age.
+    ///
+    /// A rotation before that is one that somebody wants, who is not served by the token.
+    private func leisure(at now: Moment) -> TimeSpan {
+        guard let access, let rotationPoint, rotationPoint <= now.boot else { return .zero }
+        let life = access.life
+        return max(.zero, life.remaining(at: now, boot: boot) - life.standardValidity)
+    }
+
     private mutating func pause(
         _ failure: Failure, after last: TimeSpan?, at now: Moment, draw: Double
     ) {
@@ -604,7 +627,12 @@ package struct RotationMachine: Sendable {
         var backOff: TimeSpan?
         switch failure.kind {
         case .throttled where failure.wait != nil:
-            wait = failure.wait ?? .zero
+            // A server that has failed before is told apart from one that paces its clients: what it
+            // asks for is too short for all whom it asks.
+            let growth = BackOff.server(lifetime: session?.access?.lifetime)
+            let more = last.map { growth.wait(after: $0, draw: draw) } ?? .zero
+            wait = (failure.wait ?? .zero) + more
+            backOff = growth.longest(last, wait: max(more, BackOff.start))
         case .refused:
             wait = RotationTiming.refusedRetry
         case .notNative:
@@ -612,12 +640,13 @@ package struct RotationMachine: Sendable {
             wait = BootTime.distantFuture - now.boot
         case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed, .lockBusy,
             .exchangeFailed:
-            wait = RotationTiming.backOff(
-                after: last, draw: draw, ceiling: RotationTiming.keyringBackOffCeiling)
-            backOff = wait
+            wait = BackOff.local.wait(after: last, draw: draw)
+            backOff = BackOff.local.longest(last, wait: wait)
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled:
-            wait = RotationTiming.backOff(after: last, draw: draw)
-            backOff = wait
+            let growth = BackOff.server(lifetime: session?.access?.lifetime)
+            let leisure = leisure(at: now)
+            wait = growth.wait(after: last, leisure: leisure, draw: draw)
+            backOff = growth.longest(last, wait: wait, leisure: leisure)
         }
         lastFailure = (failure, now.wall)
         phase = .paused(Pause(failure: failure, until: now.boot + wait, backOff: backOff))

@@ -2,11 +2,29 @@
 ///
 /// All random spread enters as `draw`, a number in 0..<1.
 package enum RotationTiming {
+    /// The middle of the range that the rotation point is drawn from, as a part of the lifetime.
+    package static let meanRotationPoint = 0.80
+
     /// When a token is rotated, counted from the sending of its request: a uniformly random 75 to
     /// 85 % of its lifetime, so that what signed in together does not return together.
-    package static func rotationPoint(lifetime: TimeSpan, draw: Double) -> TimeSpan {
-        lifetime * (0.75 + 0.10 * draw)
+    ///
+    /// After an outage (`isRecovery`) all of a fleet has rotated within one ceiling of the back-off.
+    /// Where that is less than the time between two rotations, with lifetimes above 19 minutes, the
+    /// fleet would return as one wave, again and again; there the range reaches down as far as it
+    /// takes to fill that time, once.
+    package static func rotationPoint(
+        lifetime: TimeSpan, isRecovery: Bool = false, draw: Double
+    ) -> TimeSpan {
+        let latest = meanRotationPoint + rotationSpread / 2
+        var spread = rotationSpread
+        if isRecovery {
+            let gathered = BackOff.server(lifetime: lifetime).ceiling.seconds / lifetime.seconds
+            spread = max(spread, meanRotationPoint - gathered)
+        }
+        return lifetime * (latest - spread * (1 - draw))
     }
+
+    private static let rotationSpread = 0.10
 
     /// The least time between two rotations of a profile: 5 s or a tenth of the lifetime; 5 s
     /// where the server sent no access token, so that such a server is not hammered.
@@ -16,12 +34,13 @@ package enum RotationTiming {
     }
 
     /// For how long a successor is not presented after an ambiguous attempt: 120 s or half of the
-    /// lifetime.
+    /// lifetime; 120 s where the server sent no access token.
     ///
     /// An old request that is still queued in a proxy arrives before that, or the server would take
     /// it for theft.
-    package static func hold(lifetime: TimeSpan) -> TimeSpan {
-        min(longestHold, lifetime * 0.5)
+    package static func hold(lifetime: TimeSpan?) -> TimeSpan {
+        guard let lifetime else { return longestHold }
+        return min(longestHold, lifetime * 0.5)
     }
 
     /// Two minutes: as long as a request may be queued before somebody's own deadline ends it.
@@ -38,31 +57,31 @@ package enum RotationTiming {
         .milliseconds(500), .seconds(1), .seconds(2), .seconds(4),
     ]
 
-    /// The wait before the one repetition that a 503 with `Retry-After` gets: the server may have
-    /// rotated before it gave up.
+    /// The same, where an exchange before this one has already failed with these bytes: as long,
+    /// with half of the requests.
+    ///
+    /// The server is known to be in trouble, and repeats five times over whatever it cannot bear.
+    package static let laterRetries: [TimeSpan] = [.milliseconds(1500), .seconds(6)]
+
+    /// The wait before the one repetition that a 503 gets which says that the server chose not to
+    /// answer: it may have rotated before it gave up.
     package static let unavailableRetry = TimeSpan.seconds(1)
 
-    package static let backOffStart = TimeSpan.seconds(1)
-    package static let backOffCeiling = TimeSpan.seconds(300)
+    /// The longest `Retry-After` that is obeyed.
+    private static let retryAfterMaximum = TimeSpan.seconds(15 * 60)
 
-    /// The ceiling while the keyring, or another thing of this machine, is what fails: asking it
-    /// costs nobody else.
-    package static let keyringBackOffCeiling = TimeSpan.seconds(60)
-
-    /// The next wait after a failure: decorrelated jitter, uniform between the start and three
-    /// times the last wait, so that a fleet which lost its server comes back spread out.
-    package static func backOff(
-        after last: TimeSpan?, draw: Double, ceiling: TimeSpan = backOffCeiling
+    /// What is made of a `Retry-After`: up to 15 min, and some of `spread`, a tenth of it at least, on
+    /// top, so that what was told the same does not do the same.
+    ///
+    /// A 429 is about this client, and a tenth is enough. A 503 is about the server, so every agent
+    /// is told the same, often the very moment when it is to be back: its spread is the ceiling of
+    /// the back-off, or a maintenance of ten minutes would end with a wave of 28 times the
+    /// everyday load.
+    package static func obeyed(
+        retryAfter: TimeSpan, spread: TimeSpan = .zero, draw: Double
     ) -> TimeSpan {
-        let upper = min(ceiling, (last ?? backOffStart) * 3)
-        let spread = max(.zero, upper - backOffStart)
-        return backOffStart + spread * draw
-    }
-
-    /// What is made of a `Retry-After`: up to 15 min, and a tenth on top so that what was told the
-    /// same does not do the same.
-    package static func obeyed(retryAfter: TimeSpan, draw: Double) -> TimeSpan {
-        min(.seconds(15 * 60), max(.seconds(1), retryAfter)) * (1 + 0.1 * draw)
+        let told = min(retryAfterMaximum, max(BackOff.start, retryAfter))
+        return told + max(told * 0.1, spread) * draw
     }
 
     /// When a refused rotation is tried again unasked.

@@ -61,7 +61,8 @@ final class ExchangeProcess {
             executable, passing: [theirs.number, slot?.descriptor ?? -1])
         let patience =
             switch job.kind {
-            case .identity, .sessions, .revokeSession: ExchangeProcess.questionPatience
+            case .identity, .sessions, .revokeSession, .examine:
+                ExchangeProcess.questionPatience
             case .load, .rotate, .signIn, .secondFactor, .signOut:
                 ExchangeProcess.preparationPatience
             }

@@ -151,6 +151,15 @@ final class PrivateDesktop {
         return try JSONObject(program.output)
     }
 
+    /// How many items of a schema the keyring has.
+    func items(ofSchema schema: String) throws -> Int {
+        let program = try Program(
+            PrivateDesktop.daemons + "secret-tool", ["search", "--all", "xdg:schema", schema],
+            environment: environment)
+        try program.end()
+        return program.output.components(separatedBy: "schema = ").count - 1
+    }
+
     func clearKeyring() throws {
         let program = try Program(
             PrivateDesktop.daemons + "secret-tool",

@@ -51,11 +51,8 @@ struct PrivateNetwork {
 
     /// The clients' ports of the connections to `port` that are open.
     func clients(of port: UInt16) throws -> Set<Int> {
-        // The thread's own network: that of "self" is the process's.
-        let lines = try String(contentsOfFile: "/proc/thread-self/net/tcp", encoding: .utf8)
-            .split(separator: "\n").dropFirst()
-        return Set(
-            lines.compactMap { line in
+        Set(
+            try connections().split(separator: "\n").dropFirst().compactMap { line in
                 let fields = line.split(separator: " ")
                 let isOpen = fields[3] == "01"
                 guard isOpen, Self.port(fields[1]) == Int(port) else { return nil }
@@ -68,6 +65,22 @@ struct PrivateNetwork {
         _ name: String, as type: Function.Type
     ) throws -> Function {
         unsafeBitCast(try #require(dlsym(nil, name)), to: type)
+    }
+
+    /// The kernel's table, to its very end: Foundation takes a short read for that.
+    private func connections() throws -> String {
+        // The thread's own network: that of "self" is the process's.
+        let table = open("/proc/thread-self/net/tcp", O_RDONLY | O_CLOEXEC)
+        try #require(table >= 0)
+        defer { close(table) }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = read(table, &buffer, buffer.count)
+            try #require(count >= 0)
+            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += buffer[..<count]
+        }
     }
 
     private static func port(_ address: Substring) -> Int? {

@@ -2,7 +2,9 @@ import Foundation
 import Testing
 
 /// A profile's item in the keyring, for tests that change it behind canopyd's back.
-struct StoredItem {
+///
+/// A test that fails shows nothing of what is in it.
+struct StoredItem: CustomTestStringConvertible, CustomReflectable {
     private var members: [String: Any]
     private let attributes: [String]
 
@@ -27,6 +29,15 @@ struct StoredItem {
     }
 
     func text(_ key: String) throws -> String { try #require(members[key] as? String) }
+    var testDescription: String { "the item" }
+    var customMirror: Mirror { Mirror(self, children: []) }
+
+    /// Whether the refresh token is the same one, or the one given.
+    func holds(tokenOf other: StoredItem) throws -> Bool { try holds(other.text("refresh_token")) }
+    func holds(_ refreshToken: String) throws -> Bool {
+        try text("refresh_token") == refreshToken
+    }
+
     func has(_ key: String) -> Bool { members[key] != nil }
 
     mutating func set(_ key: String, _ value: String) { members[key] = value }

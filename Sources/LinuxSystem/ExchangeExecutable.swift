@@ -1,11 +1,10 @@
 internal import CLinux
 internal import Glibc
-internal import LinuxSystem
 
-/// Where the program is that canopyd starts for each exchange (INTERFACE, "Paths").
-enum ExchangeExecutable {
-    /// Beside canopyd, else in `../libexec/canopyd/` from it; throws if it is in neither place.
-    static func find() throws(Missing) -> String {
+/// Where the program is that does exchanges (INTERFACE, "Paths").
+package enum ExchangeExecutable {
+    /// Beside the program that asks, else in `../libexec/canopyd/` from it; throws if it is in neither place.
+    package static func find() throws(Missing) -> String {
         let own = ownPath()
         let directory = own.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(own[..<$0]) } ?? "."
         let places = [
@@ -27,10 +26,10 @@ enum ExchangeExecutable {
         }
     }
 
-    struct Missing: Error, CustomStringConvertible {
-        let places: [String]
+    package struct Missing: Error, CustomStringConvertible {
+        package let places: [String]
 
-        var description: String {
+        package var description: String {
             "canopyd-exchange is neither \(places.joined(separator: " nor ")); install canopyd again"
         }
     }

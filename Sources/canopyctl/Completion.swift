@@ -1,0 +1,184 @@
+internal import AgentCore
+
+/// Prints a script that teaches a shell to complete canopyctl's command line.
+enum Completion: Command {
+    static let name = "completion"
+    static let summary = "print a script that completes canopyctl in a shell"
+    static let operands = "bash|zsh|fish"
+    static let remarks = """
+        bash:  canopyctl completion bash > ~/.local/share/bash-completion/completions/canopyctl
+        zsh:   canopyctl completion zsh > "${fpath[1]}/_canopyctl"
+        fish:  canopyctl completion fish > ~/.config/fish/completions/canopyctl.fish
+        """
+    static let options: [Option] = []
+
+    static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
+        try arguments.check(operands: 1, named: "bash, zsh or fish")
+        switch arguments.operands[0] {
+        case "bash": try StandardOutput.print(bash)
+        case "zsh": try StandardOutput.print(zsh)
+        case "fish": try StandardOutput.print(fish)
+        default: throw arguments.usage("completion knows bash, zsh and fish")
+        }
+        return .done
+    }
+
+    private static var names: String {
+        Canopyctl.commands.map { $0.name }.joined(separator: " ")
+    }
+
+    /// The options that a person would type; those for secrets are none.
+    private static func options(of command: any Command.Type) -> [Option] {
+        (command.options + Option.common).filter { !$0.meaning.isEmpty }
+    }
+
+    /// What is taken besides options, where it is a choice of words.
+    private static func choices(of command: any Command.Type) -> String {
+        guard !command.stopsAtOperand, command.operands.contains("|") else { return "" }
+        return command.operands.replacing("|", with: " ")
+    }
+
+    private static var bash: String {
+        let cases = Canopyctl.commands.map { command in
+            let words = options(of: command).map { "--\($0.name)" } + [choices(of: command)]
+            return "        \(command.name)) words=\"\(words.joined(separator: " "))\" ;;"
+        }
+        return """
+            # bash completion for canopyctl
+            _canopyctl() {
+                local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+                local command= profile= words= index
+                for ((index = 1; index < COMP_CWORD; index++)); do
+                    case ${COMP_WORDS[index]} in
+                    --) return ;;
+                    -p|--profile) profile=${COMP_WORDS[index+1]} ;;
+                    -*) ;;
+                    *) [[ -z $command ]] && command=${COMP_WORDS[index]} ;;
+                    esac
+                done
+                COMPREPLY=()
+                case $previous in
+                -p|--profile) words=$(canopyctl profiles 2>/dev/null) ;;
+                --write-file) compopt -o default 2>/dev/null; return ;;
+                --on-rotate) words="none restart signal=" ;;
+                *)
+                    case $command in
+                    "") words="\(names) --help --version" ;;
+            \(cases.map { "        " + $0 }.joined(separator: "\n"))
+                    esac
+                    if [[ $command == revoke && $current != -* ]]; then
+                        words=$(canopyctl sessions ${profile:+--profile "$profile"} 2>/dev/null |
+                            awk 'NR > 1 { print $1 }')
+                    fi
+                    ;;
+                esac
+                COMPREPLY=($(compgen -W "$words" -- "$current"))
+            }
+            complete -F _canopyctl canopyctl
+            """
+    }
+
+    private static var zsh: String {
+        let commands = Canopyctl.commands.map { "        '\($0.name):\(quoted($0.summary))'" }
+        let cases = Canopyctl.commands.map { command -> String in
+            var lines = options(of: command).map { option in
+                "            '--\(option.name)[\(quoted(option.meaning))]\(zshValue(option))'"
+            }
+            if command.name == Revoke.name {
+                lines.append("            '1:session:_canopyctl_sessions'")
+            } else if !choices(of: command).isEmpty {
+                lines.append("            '1:action:(\(choices(of: command)))'")
+            } else if command.stopsAtOperand {
+                lines.append("            '*::command:_normal'")
+            }
+            return "        \(command.name)) _arguments -S \\\n"
+                + lines.joined(separator: " \\\n") + " ;;"
+        }
+        return """
+            #compdef canopyctl
+            _canopyctl_profiles() {
+                local -a names=(${(f)"$(canopyctl profiles 2>/dev/null)"})
+                _describe profile names
+            }
+            _canopyctl_sessions() {
+                local -a ids=(${(f)"$(canopyctl sessions 2>/dev/null | awk 'NR > 1 { print $1 }')"})
+                _describe session ids
+            }
+            _canopyctl() {
+                local -a commands=(
+            \(commands.joined(separator: "\n"))
+                )
+                if (( CURRENT == 2 )); then
+                    _describe command commands
+                    return
+                fi
+                local command=$words[2]
+                shift words
+                (( CURRENT-- ))
+                case $command in
+            \(cases.joined(separator: "\n"))
+                esac
+            }
+            _canopyctl "$@"
+            """
+    }
+
+    private static func zshValue(_ option: Option) -> String {
+        guard let value = option.value else { return "" }
+        switch option {
+        case .profile: return ":profile:_canopyctl_profiles"
+        case .writeFile: return ":file:_files"
+        case .onRotate: return ":what:(none restart signal=HUP signal=USR1)"
+        case .help, .version, .json, .minimumValidity, .timeout, .ifGeneration, .local, .all, .url,
+            .key, .email, .passwordFromInput, .codeFromInput, .username, .environmentName, .execute,
+            .user, .apply, .undo, .sealWith, .passphraseFromInput, .password, .code:
+            return ":\(value.lowercased()): "
+        }
+    }
+
+    /// Quotes and brackets would end what they stand in.
+    private static func quoted(_ text: String) -> String {
+        text.replacing("'", with: "’").replacing(":", with: "\\:")
+            .replacing("[", with: "(").replacing("]", with: ")")
+    }
+
+    private static var fish: String {
+        var lines = [
+            "# fish completion for canopyctl",
+            "complete -c canopyctl -f",
+        ]
+        for command in Canopyctl.commands {
+            lines.append(
+                "complete -c canopyctl -n __fish_use_subcommand -a \(command.name) "
+                    + "-d '\(quoted(command.summary))'")
+            let condition = "-n '__fish_seen_subcommand_from \(command.name)'"
+            for option in options(of: command) {
+                let letter = option.letter.map { " -s \($0)" } ?? ""
+                lines.append(
+                    "complete -c canopyctl \(condition) -l \(option.name)\(letter)"
+                        + "\(fishValue(option)) -d '\(quoted(option.meaning))'")
+            }
+            if command.name == Revoke.name {
+                lines.append(
+                    "complete -c canopyctl \(condition) "
+                        + "-a '(canopyctl sessions 2>/dev/null | awk \"NR > 1 { print \\$1 }\")'")
+            } else if !choices(of: command).isEmpty {
+                lines.append("complete -c canopyctl \(condition) -a '\(choices(of: command))'")
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func fishValue(_ option: Option) -> String {
+        guard option.value != nil else { return "" }
+        switch option {
+        case .profile: return " -x -a '(canopyctl profiles 2>/dev/null)'"
+        case .writeFile: return " -r -F"
+        case .onRotate: return " -x -a 'none restart signal=HUP signal=USR1'"
+        case .help, .version, .json, .minimumValidity, .timeout, .ifGeneration, .local, .all, .url,
+            .key, .email, .passwordFromInput, .codeFromInput, .username, .environmentName, .execute,
+            .user, .apply, .undo, .sealWith, .passphraseFromInput, .password, .code:
+            return " -x"
+        }
+    }
+}

@@ -1,0 +1,69 @@
+internal import AgentCore
+internal import LinuxSystem
+
+/// Asks canopyd how it is.
+struct DaemonCheck {
+    private(set) var findings: [Finding] = []
+
+    /// The servers of the profiles that are signed in.
+    private(set) var servers: [String] = []
+
+    init() {
+        let client: Client
+        do throws(Complaint) {
+            client = try Client()
+        } catch {
+            findings.append(
+                Finding(.daemon, .skipped, "without a socket's path it cannot be asked"))
+            return
+        }
+        do throws(Complaint) {
+            let response = try client.send(
+                .get, "/v1/status", seconds: Limits.requestTimeoutSeconds
+            ).expecting(200)
+            try response.json { value throws(Complaint) in
+                take(value)
+            }
+        } catch {
+            let detail = [error.what, error.detail].compactMap(\.self).joined(separator: ": ")
+            findings.append(
+                Finding(
+                    .daemon, .failed, detail,
+                    fix: error.exitCode == .timeout
+                        ? "systemctl --user restart canopyd" : "systemctl --user start canopyd"))
+        }
+    }
+
+    private mutating func take(_ status: JSONValue) {
+        findings.append(Finding(.daemon, .ok, "canopyd answers"))
+        let version = status["version"]?.string ?? "unknown"
+        findings.append(
+            version == Version.text
+                ? Finding(.version, .ok, version)
+                : Finding(
+                    .version, .warning,
+                    "canopyd is version \(version) and canopyctl \(Version.text)",
+                    fix: "systemctl --user restart canopyd"))
+        guard let profiles = status["profiles"] else { return }
+        for profile in profiles.elements.map(ReportedProfile.init) {
+            findings.append(finding(of: profile))
+        }
+        servers = profiles.elements.compactMap { $0["url"]?.string }.filter { !$0.isEmpty }
+    }
+
+    private func finding(of profile: ReportedProfile) -> Finding {
+        let named = profile.name == ProfileName.standard.text ? "" : " --profile \(profile.name)"
+        switch profile.exitCode {
+        case .done:
+            return Finding(.profile, .ok, "\(profile.name) is \(profile.stateText)")
+        case .signInNeeded:
+            return Finding(
+                .profile, .failed, "\(profile.name) needs a new sign-in",
+                fix: "canopyctl login\(named)")
+        case .failure, .usage, .daemonNotReached, .keyring, .server, .forbidden, .unknownProfile,
+            .timeout:
+            // The checks of what it waits for come below, with their own commands.
+            return Finding(.profile, .warning, "\(profile.name) is \(profile.stateText)")
+        }
+    }
+}

@@ -1,0 +1,160 @@
+internal import AgentCore
+internal import CLinux
+internal import Glibc
+internal import LinuxSystem
+
+/// What canopyd-exchange finds, which has the libraries: the bus, the keyring, the servers.
+struct ExchangeCheck {
+    private(set) var findings: [Finding] = []
+
+    /// How long it may take: two calls to a keyring that hangs, and 40 s for each server.
+    private static func patience(_ servers: Int) -> TimeSpan {
+        .seconds(20 + 40 * Int64(servers))
+    }
+
+    init(_ settings: Settings, servers: [String]) {
+        let executable: String
+        do throws(ExchangeExecutable.Missing) {
+            executable = try ExchangeExecutable.find()
+        } catch {
+            findings = [
+                Finding(
+                    .exchange, .failed, "\(error)",
+                    fix: "sudo apt-get install --reinstall canopyd")
+            ]
+            return
+        }
+        var job = Job(
+            .examine, profiles: [], machine: "", boot: BootID(""), stateDirectory: "",
+            runtimeDirectory: nil)
+        job.caFile = settings.caFile
+        job.proxy = settings.proxy?.text
+        job.servers = servers
+        do throws(SystemError) {
+            let reports = try ExchangeCheck.run(
+                executable, job, until: .now + ExchangeCheck.patience(servers.count))
+            findings = ExchangeCheck.findings(in: reports)
+        } catch {
+            findings = [Finding(.exchange, .failed, "\(error)", fix: "\(executable) --version")]
+        }
+    }
+
+    private static func findings(in reports: [Report]) -> [Finding] {
+        for report in reports {
+            switch report {
+            case .ended(_, .document(let document)):
+                return [Finding(.exchange, .ok, "canopyd-exchange runs")] + read(document)
+            case .ended(_, .failed(let failure)):
+                return [
+                    Finding(.exchange, .ok, "canopyd-exchange runs"),
+                    Finding(
+                        .messageBus, .failed, failure.detail,
+                        fix: "systemctl --user restart dbus"),
+                ]
+            case .ended, .progress, .keyring:
+                continue
+            }
+        }
+        return [
+            Finding(
+                .exchange, .failed, "canopyd-exchange ended without a report",
+                fix: "sudo apt-get install --reinstall canopyd")
+        ]
+    }
+
+    private static func read(_ document: Secret) -> [Finding] {
+        document.withBytes { bytes in
+            do throws(JSONFault) {
+                guard let list = try JSONReader.parse(bytes)["findings"] else { return [] }
+                return list.elements.compactMap { Finding($0) }
+            } catch {
+                return [Finding(.exchange, .failed, "its report: \(error)")]
+            }
+        }
+    }
+
+    // MARK: Running it
+
+    /// Starts it with the job and reads what it reports until it ends.
+    private static func run(
+        _ executable: String, _ job: Job, until deadline: BootTime
+    ) throws(SystemError) -> [Report] {
+        var pair: [Int32] = [0, 0]
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw .last("socketpair") }
+        let ours = FileDescriptor(owning: pair[0])
+        let process: pid_t
+        do {
+            let theirs = FileDescriptor(owning: pair[1])
+            process = try start(executable, channel: theirs.number)
+        }
+        let message = job.encoded(in: .ordinary)
+        let sent = message.withBytes {
+            send(ours.number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        var received: [UInt8] = []
+        if sent == message.count {
+            received = read(ours.number, until: deadline)
+        }
+        kill(process, SIGKILL)
+        _ = Execution.wait(for: process)
+        return reports(in: received)
+    }
+
+    private static func start(
+        _ executable: String, channel: Int32
+    ) throws(SystemError) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        // A copy above the target, or close-on-exec would stay where the two are one.
+        let copy = clinux_duplicate_above(channel, 16)
+        guard copy >= 0 else { throw .last("fcntl") }
+        defer { close(copy) }
+        posix_spawn_file_actions_adddup2(&actions, copy, 3)
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+        var vector: [UnsafeMutablePointer<CChar>?] = [strdup(executable), nil]
+        defer { for pointer in vector { free(pointer) } }
+        var process: pid_t = 0
+        let code = posix_spawn(
+            &process, executable, &actions, nil, &vector, clinux_environment())
+        guard code == 0 else {
+            throw SystemError("posix_spawn", code: code, subject: executable)
+        }
+        return process
+    }
+
+    private static func read(_ descriptor: Int32, until deadline: BootTime) -> [UInt8] {
+        var received: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 16 << 10)
+        while received.count < FieldReader.largestMessage {
+            let left = max(.zero, deadline - .now)
+            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let ready = poll(&entry, 1, Int32(clamping: left.nanoseconds / 1_000_000))
+            if ready < 0, errno == EINTR { continue }
+            guard ready > 0 else { break }
+            let count = recv(descriptor, &chunk, chunk.count, 0)
+            guard count > 0 else { break }
+            received += chunk[..<count]
+        }
+        return received
+    }
+
+    private static func reports(in bytes: [UInt8]) -> [Report] {
+        bytes.withUnsafeBytes { bytes in
+            var reports: [Report] = []
+            var position = 0
+            while case .length(let length) = FieldReader.length(
+                UnsafeRawBufferPointer(rebasing: bytes[position...])),
+                position + length <= bytes.count
+            {
+                let body = UnsafeRawBufferPointer(
+                    rebasing: bytes[(position + 4)..<(position + length)])
+                if let report = Report(decoding: body, in: .ordinary) { reports.append(report) }
+                position += length
+            }
+            return reports
+        }
+    }
+}

@@ -1,0 +1,203 @@
+import AgentCore
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+@Suite("canopyctl runs programs with a token, and follows rotations", .timeLimit(.minutes(5)))
+struct ExecTests {
+    /// Plays canopyd through one rotation: each subscription ends after its first event, and the
+    /// second one, made again, tells of the next generation.
+    private final class Rotating: Sendable {
+        private let subscriptions = Mutex(0)
+
+        func answer(_ request: FakeDaemon.Request) -> FakeDaemon.Answer {
+            if request.line.contains("/v1/events") {
+                let generation = subscriptions.withLock { count in
+                    count += 1
+                    return min(count, 2) - 1
+                }
+                return .raw(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+                        + ": keep-alive\n\nevent: state\nid: 1\ndata: "
+                        + #"{"profile":"default","state":"active","generation":\#(generation),"#
+                        + #""expires_at":"2026-04-20T09:1\#(generation):00Z"}"# + "\n\n")
+            }
+            let generation = subscriptions.withLock { max(1, $0) - 1 }
+            return .json(
+                HelperTests.tokenObject("token-\(min(generation, 1))", generation: generation))
+        }
+    }
+
+    /// Waits a minute for what takes a moment.
+    private func eventually(_ what: String, _ isSo: () -> Bool) throws {
+        let deadline = Date(timeIntervalSinceNow: 60)
+        while !isSo() {
+            try #require(Date() < deadline, "\(what) did not come")
+            usleep(20_000)
+        }
+    }
+
+    private func daemon() throws -> FakeDaemon {
+        let rotating = Rotating()
+        return try FakeDaemon { rotating.answer($0) }
+    }
+
+    private func run(
+        _ arguments: [String], _ daemon: FakeDaemon, input: String = ""
+    ) throws -> Canopyctl.Outcome {
+        try Canopyctl.run(
+            arguments, daemon: daemon,
+            environment: [
+                "PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": daemon.directory, "KEPT": "yes",
+            ], input: input)
+    }
+
+    @Test("The program finds token, profile and file in its environment, and its exit code counts")
+    func environment() throws {
+        let daemon = try daemon()
+        let outcome = try run(
+            [
+                "exec", "--", "sh", "-c",
+                #"echo "$CANOPY_ACCESS_TOKEN $CANOPY_PROFILE $KEPT"; cat "$CANOPY_ACCESS_TOKEN_FILE"; "#
+                    + #"stat -c ' %a' "$CANOPY_ACCESS_TOKEN_FILE"; exit 42"#,
+            ], daemon)
+        #expect(outcome.exitCode == 42, "\(outcome.words)")
+        #expect(outcome.output == "token-0 default yes\ntoken-0 600\n")
+        let left = try FileManager.default.contentsOfDirectory(
+            atPath: daemon.directory + "/canopyd")
+        #expect(left.isEmpty, "the file of a program that has ended is left: \(left)")
+    }
+
+    @Test("Another variable is used on request, and none that is no name")
+    func variable() throws {
+        let outcome = try run(
+            ["exec", "--env", "MY_TOKEN", "--", "sh", "-c", "echo $MY_TOKEN-$CANOPY_ACCESS_TOKEN"],
+            try daemon())
+        #expect(outcome.output == "token-0-\n")
+        for name in ["", "1A", "A=B", "A B"] {
+            #expect(
+                try run(["exec", "--env", name, "--", "true"], try daemon()).exitCode == 2)
+        }
+    }
+
+    @Test("A program that cannot be run ends as it does in a shell")
+    func notRun() throws {
+        #expect(try run(["exec", "--", "no-such-program"], try daemon()).exitCode == 127)
+        #expect(try run(["exec", "--", "/etc/passwd"], try daemon()).exitCode == 126)
+        #expect(try run(["exec", "--", "sh", "-c", "kill -9 $$"], try daemon()).exitCode == 137)
+        #expect(try run(["exec"], try daemon()).exitCode == 2)
+    }
+
+    @Test("E08: the file has the new token after a rotation, whatever the program was promised")
+    func refreshedFile() throws {
+        let outcome = try run(
+            [
+                "exec", "--", "sh", "-c",
+                #"while ! grep -q token-1 "$CANOPY_ACCESS_TOKEN_FILE"; do sleep 0.1; done; "#
+                    + #"echo "$CANOPY_ACCESS_TOKEN""#,
+            ], try daemon())
+        #expect(outcome.output == "token-0\n" && outcome.exitCode == 0)
+    }
+
+    @Test("E08: a rotation is told by the signal that was asked for, once the file has it")
+    func signalled() throws {
+        let outcome = try run(
+            [
+                "exec", "--on-rotate", "signal=USR1", "--", "sh", "-c",
+                #"trap 'cat "$CANOPY_ACCESS_TOKEN_FILE"; exit 7' USR1; while :; do sleep 0.1; done"#,
+            ], try daemon())
+        #expect(outcome.output == "token-1" && outcome.exitCode == 7, "\(outcome.words)")
+    }
+
+    @Test("E08: a program is started again with the new token")
+    func restarted() throws {
+        let outcome = try run(
+            [
+                "exec", "--on-rotate", "restart", "--", "sh", "-c",
+                #"echo "$CANOPY_ACCESS_TOKEN"; [ "$CANOPY_ACCESS_TOKEN" = token-1 ] && exit 5; "#
+                    + "exec sleep 1000",
+            ], try daemon())
+        #expect(outcome.output == "token-0\ntoken-1\n" && outcome.exitCode == 5)
+    }
+
+    @Test("Signals to canopyctl reach the program, and what ends it is told")
+    func forwarded() throws {
+        let daemon = try daemon()
+        let ready = daemon.directory + "/ready"
+        let pid = try Canopyctl.spawn(
+            [
+                try Canopyctl.path, "exec", "--", "sh", "-c",
+                "trap 'exit 9' TERM; touch \(ready); while :; do sleep 0.1; done",
+            ],
+            [
+                "CANOPYD_SOCKET": daemon.socketPath, "PATH": "/usr/bin:/bin",
+                "XDG_RUNTIME_DIR": daemon.directory,
+            ]
+        ) { _ in }
+        try eventually("the program's start") { access(ready, F_OK) == 0 }
+        kill(pid, SIGTERM)
+        #expect(try Canopyctl.wait(pid) == 9)
+    }
+
+    @Test("Nonsense after --on-rotate is refused by name", arguments: ["", "signal=NOPE", "kill"])
+    func onRotate(_ text: String) throws {
+        let outcome = try run(["exec", "--on-rotate", text, "--", "true"], try daemon())
+        #expect(outcome.exitCode == 2 && outcome.words.contains("signal=SIG"))
+    }
+
+    @Test("watch says each state, keeps the file, and runs the command after each rotation")
+    func watch() throws {
+        let daemon = try daemon()
+        let (file, log) = (daemon.directory + "/token", daemon.directory + "/log")
+        let output = daemon.directory + "/output"
+        let pid = try Canopyctl.spawn(
+            [
+                "/bin/sh", "-c",
+                #"exec "$0" watch --write-file "$1" --exec 'echo "$CANOPY_GENERATION "#
+                    + #"$(cat "$CANOPY_ACCESS_TOKEN_FILE")" >>\#(log)' >\#(output) 2>/dev/null"#,
+                try Canopyctl.path, file,
+            ], ["CANOPYD_SOCKET": daemon.socketPath, "PATH": "/usr/bin:/bin"]
+        ) { _ in }
+        defer {
+            kill(pid, SIGKILL)
+            _ = try? Canopyctl.wait(pid)
+        }
+        try eventually("the command after the rotation") {
+            (try? String(contentsOfFile: log, encoding: .utf8))?.contains("1 token-1\n") == true
+        }
+        #expect(try String(contentsOfFile: log, encoding: .utf8) == "0 token-0\n1 token-1\n")
+        var status = stat()
+        #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "token-1")
+        let lines = try String(contentsOfFile: output, encoding: .utf8)
+        #expect(lines.contains(" default active\n"))
+    }
+
+    @Test("watch of a profile that nobody signed in as ends with its own code")
+    func watchUnknown() throws {
+        let daemon = try FakeDaemon { _ in .problem(.unknownProfile) }
+        #expect(try run(["watch"], daemon).exitCode == 8)
+        #expect(try Canopyctl.run(["watch"], environment: [:]).exitCode == 3)
+    }
+
+    @Test("A token file that cannot be written is named, and tried again with the next token")
+    func unwritable() throws {
+        let daemon = try daemon()
+        let words = daemon.directory + "/words"
+        let pid = try Canopyctl.spawn(
+            [
+                "/bin/sh", "-c", #"exec "$0" watch --write-file /nowhere/token 2>\#(words)"#,
+                try Canopyctl.path,
+            ], ["CANOPYD_SOCKET": daemon.socketPath]
+        ) { _ in }
+        defer {
+            kill(pid, SIGKILL)
+            _ = try? Canopyctl.wait(pid)
+        }
+        try eventually("a second complaint") {
+            let text = (try? String(contentsOfFile: words, encoding: .utf8)) ?? ""
+            return text.components(separatedBy: "/nowhere/token").count > 2
+        }
+    }
+}

@@ -1,0 +1,251 @@
+import AgentCore
+import Foundation
+import Glibc
+import Testing
+
+@Suite("canopyctl answers other tools in their own formats", .timeLimit(.minutes(5)))
+struct HelperTests {
+    /// The token object that canopyd answers with.
+    static func tokenObject(_ token: String = "aaa.bbb", generation: Int = 3) -> String {
+        #"{"profile":"default","access_token":"\#(token)","token_type":"Bearer","#
+            + #""expires_at":"2026-04-20T09:15:00Z","expires_in":900,"#
+            + #""refresh_at":"2026-04-20T09:12:00Z","generation":\#(generation),"#
+            + #""identity":{"id":"id_1","email":"ada@example.org"}}"#
+    }
+
+    private func daemon() throws -> FakeDaemon {
+        try FakeDaemon { _ in .json(Self.tokenObject()) }
+    }
+
+    // MARK: - git
+
+    @Test("git gets a user name, the token as the password, and when it ends")
+    func gitGet() throws {
+        let daemon = try daemon()
+        let outcome = try Canopyctl.run(
+            ["git-credential", "get"], daemon: daemon,
+            input: "protocol=https\nhost=git.example.com\npath=a.git\nwwwauth[]=Basic\n\n")
+        #expect(outcome.exitCode == 0 && outcome.words.isEmpty)
+        #expect(
+            outcome.output == "username=oauth2\npassword=aaa.bbb\npassword_expiry_utc=1776676500\n")
+    }
+
+    @Test("The user name that git has stays, and --username stands in for none")
+    func gitUsername() throws {
+        let named = try Canopyctl.run(
+            ["git-credential", "get", "--username", "other"], daemon: try daemon(),
+            input: "protocol=https\nhost=h\nusername=ada\n\n")
+        #expect(named.output.hasPrefix("username=ada\n"))
+        let option = try Canopyctl.run(
+            ["git-credential", "--username", "x-token", "get"], daemon: try daemon(),
+            input: "protocol=https\nhost=h\n\n")
+        #expect(option.output.hasPrefix("username=x-token\n"))
+    }
+
+    @Test(
+        "A token does not travel unencrypted but on this machine",
+        arguments: [
+            ("http", "git.example.com", false), ("http", "localhost:8080", true),
+            ("http", "127.0.0.1", true), ("http", "[::1]:80", true), ("ftp", "localhost", false),
+            ("http", "localhost.example.com", false), ("", "", false),
+        ])
+    func gitUnencrypted(_ scheme: String, _ host: String, _ isSafe: Bool) throws {
+        let daemon = try daemon()
+        let outcome = try Canopyctl.run(
+            ["git-credential", "get"], daemon: daemon, input: "protocol=\(scheme)\nhost=\(host)\n")
+        #expect((outcome.exitCode == 0) == isSafe)
+        #expect(daemon.requests.isEmpty != isSafe && outcome.output.isEmpty != isSafe)
+    }
+
+    @Test("git's store and erase change nothing, and tell nobody", arguments: ["store", "erase"])
+    func gitStores(_ action: String) throws {
+        let daemon = try daemon()
+        let outcome = try Canopyctl.run(
+            ["git-credential", action], daemon: daemon,
+            input: "protocol=https\nhost=h\nusername=u\npassword=hunter2\n")
+        #expect(outcome.exitCode == 0 && outcome.output.isEmpty && outcome.words.isEmpty)
+        #expect(daemon.requests.isEmpty)
+    }
+
+    // MARK: - Kubernetes
+
+    @Test("kubectl gets an ExecCredential that it asks anew for at our refresh point")
+    func kube() throws {
+        let outcome = try Canopyctl.run(["kube-credential"], daemon: try daemon())
+        #expect(
+            outcome.output
+                == #"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","#
+                + #""status":{"expirationTimestamp":"2026-04-20T09:12:00Z","token":"aaa.bbb"}}"#
+                + "\n")
+    }
+
+    @Test("The version that the client asks for is the one that it gets, or an error")
+    func kubeVersions() throws {
+        let beta = try Canopyctl.run(
+            ["kube-credential"], daemon: try daemon(),
+            environment: [
+                "KUBERNETES_EXEC_INFO":
+                    #"{"apiVersion":"client.authentication.k8s.io/v1beta1","spec":{}}"#
+            ])
+        #expect(beta.output.contains(#""apiVersion":"client.authentication.k8s.io/v1beta1""#))
+        for info in [#"{"apiVersion":"v7"}"#, "{}", "no JSON"] {
+            let daemon = try daemon()
+            let outcome = try Canopyctl.run(
+                ["kube-credential"], daemon: daemon,
+                environment: ["KUBERNETES_EXEC_INFO": info])
+            #expect(outcome.exitCode == 1 && outcome.output.isEmpty && daemon.requests.isEmpty)
+            #expect(outcome.words.contains("client.authentication.k8s.io/v1"))
+        }
+    }
+
+    // MARK: - docker
+
+    @Test("docker gets the server that it named, a user name and the token")
+    func dockerGet() throws {
+        let outcome = try Canopyctl.run(
+            ["docker-credential", "get"], daemon: try daemon(),
+            input: "registry.example.com/\"x\"\n")
+        #expect(
+            outcome.output
+                == #"{"ServerURL":"registry.example.com/\"x\"","Username":"oauth2","Secret":"aaa.bbb"}"#
+                + "\n")
+    }
+
+    @Test("docker's other wishes store nothing and reveal nothing")
+    func dockerOthers() throws {
+        let daemon = try daemon()
+        let list = try Canopyctl.run(["docker-credential", "list"], daemon: daemon)
+        #expect(list.exitCode == 0 && list.output == "{}\n")
+        let erase = try Canopyctl.run(
+            ["docker-credential", "erase"], daemon: daemon, input: "registry.example.com")
+        #expect(erase.exitCode == 0 && erase.output.isEmpty)
+        let store = try Canopyctl.run(
+            ["docker-credential", "store"], daemon: daemon,
+            input: #"{"ServerURL":"s","Username":"u","Secret":"hunter2"}"#)
+        #expect(store.exitCode == 1 && !store.output.contains("hunter2"))
+        // The tools show what is on standard output.
+        #expect(store.output.contains("stores no other credential"))
+        #expect(daemon.requests.isEmpty)
+    }
+
+    @Test("A program named as docker or git look for it is canopyctl in that role")
+    func programNames() throws {
+        let daemon = try daemon()
+        let directory = daemon.directory
+        for (name, input, expected) in [
+            ("docker-credential-canopy", "s", #""Secret":"aaa.bbb""#),
+            ("git-credential-canopy", "protocol=https\nhost=h\n", "password=aaa.bbb\n"),
+        ] {
+            try FileManager.default.createSymbolicLink(
+                atPath: "\(directory)/\(name)", withDestinationPath: try Canopyctl.path)
+            let outcome = try Canopyctl.run(
+                ["get"], daemon: daemon, input: input, program: "\(directory)/\(name)")
+            #expect(outcome.exitCode == 0 && outcome.output.contains(expected))
+        }
+    }
+
+    @Test(
+        "A tool is told in canopyd's words why there is no token",
+        arguments: ["git-credential", "docker-credential", "kube-credential"])
+    func noToken(_ helper: String) throws {
+        let daemon = try FakeDaemon { _ in .problem(.signInRequired, #","reason":"signed_out""#) }
+        let outcome = try Canopyctl.run(
+            helper == "kube-credential" ? [helper] : [helper, "get"], daemon: daemon,
+            input: "protocol=https\nhost=h\n")
+        #expect(outcome.exitCode == 4 && outcome.words.contains("canopyctl login"))
+        #expect(outcome.output.isEmpty == (helper != "docker-credential"))
+    }
+
+    @Test("A request for a credential that has no end is refused")
+    func endlessInput() throws {
+        let outcome = try Canopyctl.run(
+            ["git-credential", "get"], daemon: try daemon(),
+            input: String(repeating: "x", count: 70_000))
+        #expect(outcome.exitCode == 1 && outcome.words.contains("65536"))
+    }
+
+    // MARK: - curl
+
+    @Test("curl gets the header in a file, its own arguments as they are, and no token among them")
+    func curl() throws {
+        let daemon = try daemon()
+        let fake = daemon.directory + "/curl"
+        try #"""
+        #!/bin/sh
+        [ "$1" = --header ] && cat "${2#@}"
+        shift 2
+        printf '<%s>' "$@"
+        exit 22
+        """#.write(toFile: fake, atomically: true, encoding: .utf8)
+        chmod(fake, 0o755)
+        let outcome = try Canopyctl.run(
+            ["curl", "--", "-d", "a b", "--fail", "http://localhost/"], daemon: daemon,
+            environment: ["PATH": daemon.directory + ":/usr/bin:/bin"])
+        #expect(outcome.exitCode == 22, "\(outcome.words)")
+        #expect(
+            outcome.output
+                == "Authorization: Bearer aaa.bbb\n<-d><a b><--fail><http://localhost/>")
+        let missing = try Canopyctl.run(
+            ["curl", "--", "x"], daemon: daemon, environment: ["PATH": "/nowhere"])
+        #expect(missing.exitCode == 1 && missing.words.contains("install"))
+    }
+
+    // MARK: - Shells
+
+    @Test("The script for bash is one that bash takes, and completes commands and options")
+    func bash() throws {
+        let script = try Canopyctl.run(["completion", "bash"])
+        #expect(script.exitCode == 0)
+        #expect(try complete(script.output, "canopyctl", "ver") == "")
+        #expect(try complete(script.output, "canopyctl", "ku") == "kube-credential")
+        #expect(try complete(script.output, "canopyctl", "token", "--min") == "--min-validity")
+        #expect(try complete(script.output, "canopyctl", "completion", "z") == "zsh")
+        #expect(try complete(script.output, "canopyctl", "exec", "--on-rotate", "n") == "none")
+    }
+
+    @Test("Profiles and sessions are completed from canopyd")
+    func dynamic() throws {
+        let daemon = try FakeDaemon { request in
+            request.line.contains("/sessions")
+                ? .json(#"{"sessions":[{"id":"sess_1"},{"id":"other_2"}]}"#)
+                : .json(#"{"profiles":[{"profile":"work"},{"profile":"home"}]}"#)
+        }
+        let script = try Canopyctl.run(["completion", "bash"]).output
+        #expect(
+            try complete(script, "canopyctl", "token", "--profile", "w", daemon: daemon) == "work")
+        #expect(
+            try complete(script, "canopyctl", "revoke", "--profile", "work", "s", daemon: daemon)
+                == "sess_1")
+        #expect(daemon.requests.last?.line == "GET /v1/profiles/work/sessions HTTP/1.1")
+    }
+
+    /// What bash offers for the words, the last of which is being typed.
+    private func complete(
+        _ script: String, _ words: String..., daemon: FakeDaemon? = nil
+    ) throws -> String {
+        let directory = URL(fileURLWithPath: try Canopyctl.path).deletingLastPathComponent().path
+        let quoted = words.map { "'\($0)'" }.joined(separator: " ")
+        let outcome = try Canopyctl.run(
+            [
+                "-c",
+                "\(script)\nCOMP_WORDS=(\(quoted)); COMP_CWORD=\(words.count - 1); _canopyctl; "
+                    + "printf '%s' \"${COMPREPLY[*]}\"",
+            ], daemon: daemon, environment: ["PATH": "\(directory):/usr/bin:/bin"],
+            program: "/bin/bash")
+        #expect(outcome.words.isEmpty, "\(outcome.words)")
+        return outcome.output
+    }
+
+    @Test("zsh and fish have a script each that names every command")
+    func otherShells() throws {
+        let help = try Canopyctl.run(["--help"]).output
+        for shell in ["zsh", "fish"] {
+            let script = try Canopyctl.run(["completion", shell]).output
+            for command in ["login", "exec", "git-credential", "completion"] {
+                #expect(help.contains(command) && script.contains(command))
+            }
+            #expect(!script.contains("--password ") && !script.contains("-l code "))
+        }
+        #expect(try Canopyctl.run(["completion", "tcsh"]).exitCode == 2)
+    }
+}

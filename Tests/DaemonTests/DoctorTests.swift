@@ -1,0 +1,203 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("canopyctl doctor", .timeLimit(.minutes(5)))
+struct DoctorTests {
+    /// What the doctor says of one thing, and how it ended.
+    private struct Diagnosis {
+        let exitCode: Int32
+        private let findings: [JSONObject]
+
+        init(_ stage: Stage, _ changes: [String: String?] = [:]) throws {
+            var environment = stage.desktop.environment
+            environment["CANOPY_URL"] = stage.server.url
+            for (name, value) in changes { environment[name] = value }
+            let program = try Program(
+                "canopyctl", ["doctor", "--json"], environment: environment, input: "")
+            exitCode = try program.end()
+            let report = try JSONObject(program.output)
+            #expect(try report.number("version") == 1)
+            findings = try report.objects("findings")
+            let isWell = try findings.allSatisfy { try $0.text("verdict") != "failed" }
+            let saysWell = try report.truth("ok")
+            #expect(saysWell == isWell && (exitCode == 0) == isWell)
+        }
+
+        func verdict(_ check: String) throws -> String {
+            try finding(check).text("verdict")
+        }
+
+        func finding(_ check: String) throws -> JSONObject {
+            try #require(
+                try findings.first { try $0.text("check") == check }, "no finding on \(check)")
+        }
+
+        func expect(
+            _ check: String, failedWith part: String, fix: String,
+            sourceLocation: SourceLocation = #_sourceLocation
+        ) throws {
+            let finding = try finding(check)
+            #expect(try finding.text("verdict") == "failed", sourceLocation: sourceLocation)
+            let (detail, cure) = (try finding.text("detail"), try finding.text("fix"))
+            #expect(detail.contains(part), "\(detail)", sourceLocation: sourceLocation)
+            #expect(cure.contains(fix), "\(cure)", sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("On a machine where all is well nothing is found, and nothing is left behind")
+    func well() throws {
+        let stage = try Stage()
+        try stage.logIn()
+        let diagnosis = try Diagnosis(stage)
+        for check in [
+            "runtime_directory", "socket", "daemon", "version", "configuration",
+            "state_directory", "exchange", "message_bus", "secret_service", "collection",
+            "unlocked", "probe", "server", "clock", "profile",
+        ] {
+            #expect(try diagnosis.verdict(check) == "ok", "\(check)")
+        }
+        // D20: which program it is.
+        #expect(
+            try diagnosis.finding("secret_service").text("detail").hasPrefix("gnome-keyring"))
+        #expect(try stage.desktop.items(ofSchema: "com.canopy-io.canopyd.probe") == 0)
+        #expect(try stage.server.refreshes() == 0)
+        _ = try stage.goodToken()
+    }
+
+    @Test("Without a daemon everything else is looked at all the same")
+    func daemonDown() throws {
+        let stage = try Stage()
+        try stage.killDaemon()
+        let diagnosis = try Diagnosis(stage)
+        try diagnosis.expect(
+            "daemon", failedWith: "cannot be reached", fix: "systemctl --user start canopyd")
+        #expect(diagnosis.exitCode == 3)
+        #expect(try diagnosis.verdict("probe") == "ok")
+        #expect(try diagnosis.verdict("server") == "ok")
+    }
+
+    @Test("A locked keyring is told by asking it, and no prompt is raised")
+    func locked() throws {
+        let stage = try Stage()
+        try stage.desktop.lock()
+        let diagnosis = try Diagnosis(stage)
+        try diagnosis.expect("unlocked", failedWith: "locked", fix: "gnome-keyring-daemon")
+        #expect(diagnosis.exitCode == 5)
+    }
+
+    @Test("E10: a keyring whose owner has gone, or a bus, is named with what brings it back")
+    func noKeyring() throws {
+        let stage = try Stage()
+        try stage.desktop.stopKeyring()
+        try Diagnosis(stage).expect(
+            "secret_service", failedWith: "no program offers the Secret Service",
+            fix: "apt-get install gnome-keyring")
+        try stage.desktop.stopBus()
+        let without = try Diagnosis(stage)
+        #expect(try without.verdict("secret_service") == "failed")
+        let unset = try Diagnosis(stage, ["DBUS_SESSION_BUS_ADDRESS": nil])
+        try unset.expect(
+            "message_bus", failedWith: "DBUS_SESSION_BUS_ADDRESS", fix: "dbus-user-session")
+        #expect(unset.exitCode == 5)
+    }
+
+    @Test("A keyring that hangs does not hang the doctor")
+    func hanging() throws {
+        let stage = try Stage()
+        try stage.desktop.freezeKeyring()
+        let diagnosis = try Diagnosis(stage)
+        try stage.desktop.thawKeyring()
+        #expect(diagnosis.exitCode == 5)
+        #expect(try diagnosis.verdict("server") == "ok")
+    }
+
+    @Test("A server that is down, or is not Canopy, is told from one that answers")
+    func server() throws {
+        let stage = try Stage()
+        try stage.server.plan("status-403-html", #","on":"me","count":1"#)
+        try Diagnosis(stage).expect("server", failedWith: "not Canopy's", fix: "curl -sSv")
+        #expect(try Diagnosis(stage).verdict("server") == "ok")
+        try stage.server.end()
+        let down = try Diagnosis(stage)
+        try down.expect("server", failedWith: "Failed to connect", fix: "curl -sSv")
+        #expect(down.exitCode == 6)
+    }
+
+    @Test("A clock that is wrong is compared with the server's, and told by how much")
+    func clock() throws {
+        let stage = try Stage()
+        try stage.server.advance(seconds: 7200)
+        let finding = try Diagnosis(stage).finding("clock")
+        #expect(try finding.text("verdict") == "warning")
+        #expect(try finding.text("detail").contains(" s behind the server's"))
+        #expect(try finding.text("fix") == "sudo timedatectl set-ntp true")
+    }
+
+    @Test("What others may enter or use is told with the command that closes it")
+    func permissions() throws {
+        let stage = try Stage()
+        try stage.logIn()
+        let environment = stage.desktop.environment
+        let runtime = try #require(environment["XDG_RUNTIME_DIR"])
+        let socket = runtime + "/canopyd/agent.sock"
+        chmod(socket, 0o666)
+        try Diagnosis(stage).expect(
+            "socket", failedWith: "other users", fix: "chmod 600 \(socket)")
+        chmod(socket, 0o600)
+        chmod(runtime, 0o755)
+        try Diagnosis(stage).expect(
+            "runtime_directory", failedWith: "other users", fix: "chmod 700 \(runtime)")
+        chmod(runtime, 0o700)
+        let state = try #require(environment["XDG_STATE_HOME"]) + "/canopyd"
+        chmod(state, 0o500)
+        try Diagnosis(stage).expect(
+            "state_directory", failedWith: "cannot be read and written", fix: "chmod u+rwx")
+        chmod(state, 0o700)
+        let relative = try Diagnosis(stage, ["XDG_RUNTIME_DIR": "relative"])
+        #expect(relative.exitCode == 3)
+        #expect(try relative.verdict("runtime_directory") == "failed")
+        let long = "/tmp/" + String(repeating: "x", count: 150)
+        try Diagnosis(stage, ["CANOPYD_SOCKET": long]).expect(
+            "socket", failedWith: "107", fix: "XDG_RUNTIME_DIR")
+    }
+
+    @Test("A mistake in the configuration is told with its line")
+    func configuration() throws {
+        let stage = try Stage()
+        let directory = try #require(stage.desktop.environment["XDG_CONFIG_HOME"]) + "/canopyd"
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: true)
+        try "[rotation]\nMode=sometimes\n".write(
+            toFile: directory + "/canopyd.conf", atomically: true, encoding: .utf8)
+        try Diagnosis(stage).expect(
+            "configuration", failedWith: "canopyd.conf:2:", fix: "canopyd.conf")
+        try "[rotation]\nMod=ahead\n".write(
+            toFile: directory + "/canopyd.conf", atomically: true, encoding: .utf8)
+        #expect(try Diagnosis(stage).verdict("configuration") == "warning")
+    }
+
+    @Test("A profile that needs a new sign-in is named")
+    func profile() throws {
+        let stage = try Stage()
+        try stage.logIn("work")
+        try stage.server.revokeSessions(of: .ada)
+        #expect(try stage.refresh("work").status == 401)
+        let diagnosis = try Diagnosis(stage)
+        try diagnosis.expect(
+            "profile", failedWith: "work", fix: "canopyctl login --profile work")
+        #expect(diagnosis.exitCode == 4)
+    }
+
+    @Test("For people there is a line for each thing, and one that sums up")
+    func words() throws {
+        let stage = try Stage()
+        try stage.killDaemon()
+        let run = try stage.canopyctl("doctor")
+        #expect(run.exitCode == 3)
+        #expect(run.output.contains("FAILED   daemon: "))
+        #expect(run.output.contains("mend it: systemctl --user start canopyd"))
+        #expect(run.output.contains("failed; mend the first one first"))
+        #expect(!run.output.contains("\u{1B}["))
+    }
+}
