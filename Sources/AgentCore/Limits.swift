@@ -242,6 +242,12 @@ package enum Limits {
     /// It takes a moment; what fewer leave is not worth it. Enforced by `Connections`.
     package static let crowd = 256
 
+    /// Bytes of requests from which on memory is given back to the system when most are done with:
+    /// what a few clients that pipeline make, and do not read.
+    ///
+    /// Enforced by `Connections`.
+    package static let crowdBytes = 1 << 20
+
     /// Connections that wait to be accepted; the kernel's own limit (`somaxconn`) is 4096.
     ///
     /// Enforced by the kernel.

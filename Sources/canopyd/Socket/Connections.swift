@@ -21,7 +21,12 @@ final class Connections {
     private var readyServed = 0
 
     /// Bytes that connections keep of requests that are not all there, or not served yet.
-    var pendingBytes = 0
+    var pendingBytes = 0 {
+        didSet { pendingPeak = max(pendingPeak, pendingBytes) }
+    }
+
+    /// The most of them since memory was last given back.
+    private var pendingPeak = 0
 
     /// Sign-ins on their way, by the connection that sends them or waits for the answer.
     private var secrets = 0
@@ -96,8 +101,11 @@ final class Connections {
 
     /// Gives to the system what a crowd has left: the allocator would keep it for the next one.
     private func giveMemoryBack() {
-        guard peak >= Limits.crowd, open.count <= peak / 4 else { return }
+        let hasCrowdLeft = peak >= Limits.crowd && open.count <= peak / 4
+        let hasMuchBeenFreed = pendingPeak >= Limits.crowdBytes && pendingBytes <= pendingPeak / 4
+        guard hasCrowdLeft || hasMuchBeenFreed else { return }
         peak = open.count
+        pendingPeak = pendingBytes
         var left = [ClientID: Connection](minimumCapacity: open.count)
         left.merge(open) { one, _ in one }
         open = left
