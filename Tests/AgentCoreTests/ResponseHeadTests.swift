@@ -37,7 +37,7 @@ struct ResponseHeadTests {
         "What cannot become an answer is refused at once",
         arguments: [
             "220", "HTTP/1.0 200 OK\r\n\r\n", "HTTP/1.1 99 x\r\n\r\n", "HTTP/1.1 2000\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+            "\r\nHTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 12345678901\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",

@@ -21,9 +21,11 @@ package struct ResponseHead: Equatable, Sendable {
     package static func parse(_ bytes: UnsafeRawBufferPointer) throws(Malformed) -> ResponseHead? {
         let searched = UnsafeRawBufferPointer(
             rebasing: bytes[..<min(bytes.count, Limits.responseHeadBytes)])
+        // First, so that it does not depend on how the bytes came: an empty line in front, too, is
+        // nothing that an answer starts with.
+        guard startsLikeHTTP(bytes) else { throw .notHTTP }
         guard let end = endOfHead(searched) else {
             guard bytes.count < Limits.responseHeadBytes else { throw .headTooLarge }
-            guard startsLikeHTTP(bytes) else { throw .notHTTP }
             return nil
         }
         var rest = bytes[..<end]
