@@ -17,7 +17,7 @@ package struct Figures: Sendable {
     package internal(set) var endedByRight = 0
     /// Sign-ins that are asked for after a restored, reset or deleted home: as designed.
     package internal(set) var refusedByDesign = 0
-    /// Sessions of an identity that the server ended all at once.
+    /// Times that a replay made the server end every session of the identity.
     package internal(set) var incidents = 0
     package internal(set) var faults = [Int](repeating: 0, count: Fault.allCases.count)
     package internal(set) var losses = [Int](repeating: 0, count: Loss.allCases.count)
@@ -43,6 +43,11 @@ package struct Figures: Sendable {
     }
 
     package func count(_ fault: Fault) -> Int { faults[fault.rawValue] }
+    /// Faults that killed a process.
+    package var kills: Int {
+        Fault.allCases.reduce(0) { $0 + ($1.isKill ? count($1) : 0) }
+    }
+
     package func count(_ loss: Loss) -> Int { losses[loss.rawValue] }
 
     /// All of it as lines of text.
@@ -54,7 +59,8 @@ package struct Figures: Sendable {
             "tokens served   \(tokensServed)", "sign-ins        \(signIns)",
             "sign-outs       \(signOuts)", "sessions alive  \(survived)",
             "ended by right  \(endedByRight)", "refused, as designed  \(refusedByDesign)",
-            "identity-wide revocations  \(incidents)", "faults:",
+            "identity-wide revocations  \(incidents)",
+            "faults          \(faults.reduce(0, +)), of them kills \(kills):",
         ]
         for fault in Fault.allCases where count(fault) > 0 {
             lines.append("  \(fault)  \(count(fault))")

@@ -58,7 +58,11 @@ extension SimulatedExchange {
         case .unavailable:
             kind = .throttled
             repetitions = 1
-        case .rotated, .verdict, .notNative, .refused, .toldToWait, .notPresented:
+        case .toldToWait:
+            // What follows is the wait that was told, or backed off.
+            kind = .throttled
+            repetitions = 0
+        case .rotated, .verdict, .notNative, .refused, .notPresented:
             return
         }
         process.failures[kind, default: 0] += 1

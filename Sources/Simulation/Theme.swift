@@ -13,6 +13,15 @@ package enum Theme: String, CaseIterable, Sendable {
     case signIns = "sign-ins"
     case everything
 
+    /// What goes wrong in it.
+    package var faults: Set<Fault> {
+        var faults = Set(rates.events + rates.answers)
+        if rates.keyringCall > 0 { faults.formUnion([.keyringCallFailed, .emptyItemLeft]) }
+        if rates.stateCall > 0 { faults.insert(.stateCallFailed) }
+        if rates.refusedAccess > 0 { faults.insert(.accessTokenRefused) }
+        return faults
+    }
+
     var rates: FaultRates {
         switch self {
         case .kills:

@@ -8,6 +8,9 @@ struct Options {
     var theme: Theme?
     var episode: UInt64?
 
+    /// Threads, each of which does its part under a seed of its own.
+    var jobs = 1
+
     /// Returns nil for what is no command line.
     init?(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -27,6 +30,9 @@ struct Options {
             case "--rotations":
                 guard let number = Int(value), number > 0 else { return nil }
                 rotations = number
+            case "--jobs":
+                guard let number = Int(value), number > 0 else { return nil }
+                jobs = number
             case "--theme":
                 guard let named = Theme(rawValue: value) else { return nil }
                 theme = named

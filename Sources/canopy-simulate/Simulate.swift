@@ -5,7 +5,7 @@ internal import Simulation
 @main
 enum Simulate {
     private static let usage = """
-        Usage: canopy-simulate [--seed S] [--steps N | --rotations N] [--theme NAME]
+        Usage: canopy-simulate [--seed S] [--steps N | --rotations N] [--theme NAME] [--jobs N]
                canopy-simulate --episode S --theme NAME [--trace]
         """
 
@@ -32,24 +32,29 @@ enum Simulate {
     }
 
     private static func run(_ options: Options) {
-        let themes = options.theme.map { [$0] } ?? Theme.allCases
         print("seed            \(options.seed)")
         let clock = ContinuousClock()
         let began = clock.now
-        do throws(Violation) {
-            let figures = try Simulation.run(seed: options.seed, themes: themes) { figures in
-                if let rotations = options.rotations { return figures.rotations >= rotations }
-                return figures.steps >= options.steps
+        var figures = Figures()
+        let parts = (0..<options.jobs).map { Part($0, of: options) }
+        for part in parts { part.start() }
+        for part in parts { part.wait() }
+        for part in parts {
+            switch part.result {
+            case .success(let counted):
+                figures.add(counted)
+            case .failure(let violation):
+                print(violation)
+                exit(1)
+            case nil:
+                preconditionFailure("a part without a result")
             }
-            let elapsed = clock.now - began
-            let seconds =
-                Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
-            print(figures.text)
-            print("seconds         \(Int(seconds.rounded()))")
-            print("steps/second    \(Int(Double(figures.steps) / seconds))")
-        } catch {
-            print(error)
-            exit(1)
         }
+        let elapsed = clock.now - began
+        let seconds =
+            Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+        print(figures.text)
+        print("seconds         \(Int(seconds.rounded()))")
+        print("steps/second    \(Int(Double(figures.steps) / seconds))")
     }
 }

@@ -646,6 +646,18 @@ struct RotationMachineTests {
         #expect(dying.wakeUp == soon)
     }
 
+    @Test("A keyring that comes back is looked at, and is no reason to rotate ahead of time")
+    func keyringBack() {
+        let locked = Failure(.keyringLocked, "locked")
+        for (seconds, mayPresent) in [(10.0, false), (900, true)] {
+            var machine = Self.resting()
+            machine.keyringLost(locked, at: Example.moment(seconds - 1))
+            #expect(machine.lastFailure?.failure == locked)
+            machine.keyringChanged(at: Example.moment(seconds))
+            #expect(step(machine, at: seconds) == .rotate(mayPresent: mayPresent))
+        }
+    }
+
     @Test("A slot that an earlier daemon left full is settled first, and without presenting")
     func inheritedSuccessor() {
         var machine = RotationMachine(boot: Example.boot, holdsSuccessor: true)

@@ -17,6 +17,8 @@ final class ScriptedWorld: ExchangeWorld {
     var signIns: KnownSignIns?
     var runtimeMarks: [SignInID: Int64] = [:]
     var anchor: Anchor? = Example.anchor
+    /// Whether the state file names another file than itself, as one from a backup does.
+    var isStateCopy = false
     var server = ScriptedServer()
 
     // The script.
@@ -178,7 +180,10 @@ final class ScriptedWorld: ExchangeWorld {
         let failure = fault("read state")
         try end()
         return failure.map { .failed($0) }
-            ?? .found(StateContents(signIns: signIns, runtimeMarks: runtimeMarks, anchor: anchor))
+            ?? .found(
+                StateContents(
+                    signIns: signIns, runtimeMarks: runtimeMarks,
+                    anchor: isStateCopy ? nil : anchor))
     }
 
     func writeSignIns(_ signIns: KnownSignIns) throws(Killed) -> Failure? {
@@ -186,6 +191,7 @@ final class ScriptedWorld: ExchangeWorld {
         let failure = fault("write sign-ins")
         if failure == nil {
             self.signIns = signIns
+            isStateCopy = false
             runtimeMarks = signIns.marks
             written.append(signIns)
         }

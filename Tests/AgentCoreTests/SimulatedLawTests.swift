@@ -143,4 +143,35 @@ struct SimulatedLawTests {
         #expect(world.count("present a") == 5)
         #expect(world.heldSession?.header.notBefore == nil)
     }
+
+    @Test("A sign-in over a restored copy vouches for nothing that the copy speaks of")
+    func signInOverCopy() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 3)
+        world.signIns?.begin(Example.otherSignIn)
+        world.isStateCopy = true
+        world.answers = [Example.envelope(401, "wrong password")]
+        _ = try SignIn(
+            in: world, id: SignInID(high: 7, low: 7), baseURL: Example.url,
+            publishableKey: "pk_example"
+        ).run()
+        #expect(world.signIns?.knowsAlive(Example.signIn) == false)
+        #expect(world.signIns?.knowsAlive(Example.otherSignIn) == false)
+        #expect(world.signIns?.death(of: Example.otherSignIn)?.reason == .restoredCopy)
+    }
+
+    @Test("A keyring that acknowledges a write and forgets it is not trusted with a token")
+    func forgottenWrite() throws {
+        let stale = Example.session(3)
+        let world = ScriptedWorld(stale, marked: 2)
+        world.interference = (
+            "write item 3",
+            { $0.interference = ("read item", { $0.item = .session(stale) }) }
+        )
+        let outcome = try Rotation(in: world, known: nil, mayPresent: true).run()
+        guard case .failed(let failure) = outcome else {
+            Issue.record("it was trusted")
+            return
+        }
+        #expect(failure.kind == .keyringUnavailable && world.count("present a") == 0)
+    }
 }

@@ -192,8 +192,8 @@ package struct SignOut<World: ExchangeWorld> {
         case .failed(let failure): return failure
         }
         var signIns = state.signIns ?? KnownSignIns()
-        if state.anchor == nil { signIns.buryCopies(at: world.now().wall) }
-        // What was begun is over as well: without its keyring nobody knows which of them it holds.
+        // What was begun is over as well: without its keyring nobody knows which of them it holds, and
+        // in a file from a backup none of it may pass for ours.
         let begun = signIns.pending + [signIns.current].compactMap(\.self)
         for position in [over].compactMap(\.self) + begun.map({ Generation(signIn: $0, number: 0) })
         {
