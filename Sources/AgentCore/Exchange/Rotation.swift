@@ -253,11 +253,11 @@ package struct Rotation<World: ExchangeWorld> {
                 try world.emptySlot()
                 return nil
             }
-            let isLate = world.now().boot - began >= RotationTiming.storePatience
+            let age = world.now().boot - began
+            let isLate = age >= RotationTiming.storePatience
             if isLate, patience == .brief, world.isSlotKept { return failure }
             try world.announce(.retrying(failure))
-            try world.pause(
-                for: isLate ? RotationTiming.lateStoreRetry : RotationTiming.storeRetry)
+            try world.pause(for: RotationTiming.storeWait(after: age))
         }
     }
 

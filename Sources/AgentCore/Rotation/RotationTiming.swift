@@ -100,4 +100,15 @@ package enum RotationTiming {
     /// The same once the patience is over, of an exchange that may not end: a keyring that is unlocked
     /// is to be used within 2 s, and a call takes a millisecond.
     package static let lateStoreRetry = TimeSpan.seconds(1)
+
+    /// How long an exchange that may not end tries each second: a desktop that comes back does so in
+    /// minutes, and one that has gone for good is not to be woken for; then each
+    /// minute.
+    package static let lateStoreHaste = TimeSpan.seconds(600)
+
+    /// The wait of an exchange that has been storing for so long.
+    package static func storeWait(after age: TimeSpan) -> TimeSpan {
+        if age < storePatience { return storeRetry }
+        return age < lateStoreHaste ? lateStoreRetry : BackOff.local.ceiling
+    }
 }

@@ -21,6 +21,21 @@ final class PrivateDesktop {
         try startKeyring()
     }
 
+    /// An exchange whose canopyd a test killed goes on for as long as it has something to store.
+    deinit {
+        let mark = Data("XDG_RUNTIME_DIR=\(directory.path)\0".utf8)
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        for process in processes.compactMap(pid_t.init) {
+            guard
+                let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8),
+                name.hasPrefix("canopyd-exchang"),
+                let environment = FileManager.default.contents(atPath: "/proc/\(process)/environ"),
+                environment.range(of: mark) != nil
+            else { continue }
+            kill(process, SIGKILL)
+        }
+    }
+
     /// What leads programs here and nowhere else.
     var environment: [String: String] {
         [
