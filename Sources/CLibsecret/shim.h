@@ -43,8 +43,25 @@ static inline GVariant *clibsecret_variant_paths(const char *path) {
     const char *paths[] = { path, NULL };
     return g_variant_new("(@ao)", g_variant_new_objv(paths, 1));
 }
-static inline GVariant *clibsecret_variant_property(const char *interface, const char *name) {
-    return g_variant_new("(ss)", interface, name);
+// A property of any object of the service, as (v).
+static inline GVariant *clibsecret_property(GDBusProxy *service, const char *path,
+                                            const char *interface, const char *name, int timeout,
+                                            GCancellable *cancellable, GError **error) {
+    return g_dbus_connection_call_sync(
+        g_dbus_proxy_get_connection(service), g_dbus_proxy_get_name(service), path,
+        "org.freedesktop.DBus.Properties", "Get", g_variant_new("(ss)", interface, name),
+        G_VARIANT_TYPE("(v)"), G_DBUS_CALL_FLAGS_NONE, timeout, cancellable, error);
+}
+// The paths in an answer of clibsecret_property; NULL if it is no array of paths. Free with
+// g_strfreev.
+static inline char **clibsecret_paths_of(GVariant *answer) {
+    GVariant *value = NULL;
+    g_variant_get(answer, "(v)", &value);
+    char **paths = NULL;
+    if (g_variant_is_of_type(value, G_VARIANT_TYPE_OBJECT_PATH_ARRAY))
+        paths = g_variant_dup_objv(value, NULL);
+    g_variant_unref(value);
+    return paths;
 }
 // The prompt path of an answer to Unlock, (ao, o); free with g_free.
 static inline char *clibsecret_prompt_of(GVariant *answer) {
@@ -98,42 +115,52 @@ static inline void clibsecret_forbid_prompts(void) {
     type->prompt_finish = clibsecret_refuse_finish;
 }
 
-// One deadline for one call: a thread that cancels when it has come, and if the call does not
-// return even then (a bus that accepts and never answers) calls `hopeless`, which ends the
-// process.
+// One deadline for one call: a thread that calls `slow` when the call has taken long, cancels it when
+// the deadline has come, and if it does not return even then (a bus that accepts and never answers)
+// calls `hopeless`, which ends the process.
 struct clibsecret_deadline {
     GMutex mutex;
     GCond changed;
     GCancellable *cancellable;
+    gint64 slowness;
     gint64 span;
     gint64 grace;
+    void (*slow)(void);
     void (*hopeless)(void);
     gboolean over;
     GThread *thread;
 };
+// Whether the call was over by then.
+static inline gboolean clibsecret_deadline_wait(struct clibsecret_deadline *deadline, gint64 end) {
+    while (!deadline->over && g_cond_wait_until(&deadline->changed, &deadline->mutex, end)) {}
+    return deadline->over;
+}
 static inline gpointer clibsecret_deadline_run(gpointer data) {
     struct clibsecret_deadline *deadline = data;
     g_mutex_lock(&deadline->mutex);
-    gint64 end = g_get_monotonic_time() + deadline->span;
-    while (!deadline->over && g_cond_wait_until(&deadline->changed, &deadline->mutex, end)) {}
-    if (!deadline->over) {
+    gint64 start = g_get_monotonic_time();
+    if (!clibsecret_deadline_wait(deadline, start + deadline->slowness)) deadline->slow();
+    if (!clibsecret_deadline_wait(deadline, start + deadline->span)) {
         g_cancellable_cancel(deadline->cancellable);
-        end = g_get_monotonic_time() + deadline->grace;
-        while (!deadline->over && g_cond_wait_until(&deadline->changed, &deadline->mutex, end)) {}
-        if (!deadline->over) deadline->hopeless();
+        if (!clibsecret_deadline_wait(deadline, g_get_monotonic_time() + deadline->grace))
+            deadline->hopeless();
     }
     g_mutex_unlock(&deadline->mutex);
     return NULL;
 }
-// Spans are microseconds.
-static inline struct clibsecret_deadline *clibsecret_deadline_begin(gint64 span, gint64 grace,
+// Spans are microseconds; `slow` is called with the lock of clibsecret_deadline_end held.
+static inline struct clibsecret_deadline *clibsecret_deadline_begin(gint64 slowness, gint64 span,
+                                                                    gint64 grace,
+                                                                    void (*slow)(void),
                                                                     void (*hopeless)(void)) {
     struct clibsecret_deadline *deadline = g_new0(struct clibsecret_deadline, 1);
     g_mutex_init(&deadline->mutex);
     g_cond_init(&deadline->changed);
     deadline->cancellable = g_cancellable_new();
+    deadline->slowness = slowness;
     deadline->span = span;
     deadline->grace = grace;
+    deadline->slow = slow;
     deadline->hopeless = hopeless;
     deadline->thread = g_thread_new("deadline", clibsecret_deadline_run, deadline);
     return deadline;

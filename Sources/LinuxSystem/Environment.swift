@@ -77,6 +77,37 @@ package struct Environment: Sendable {
         }
     }
 
+    /// Where the session bus is: `$DBUS_SESSION_BUS_ADDRESS`, else the socket `bus` in the runtime
+    /// directory, as every systemd user session has it.
+    package var sessionBusAddress: String {
+        if let address = self["DBUS_SESSION_BUS_ADDRESS"] { return address }
+        let directory = absolute("XDG_RUNTIME_DIR") ?? "\(runtimeRoot)/\(userID)"
+        return "unix:path=" + Environment.escaped(directory + "/bus")
+    }
+
+    /// Names the session bus to the libraries of this process.
+    ///
+    /// Without a name and with a display, GDBus would start a bus of its own, with nobody on it.
+    package func nameSessionBus() {
+        setenv("DBUS_SESSION_BUS_ADDRESS", sessionBusAddress, 1)
+    }
+
+    /// A value in a D-Bus address: what is not plain is written as `%` and two digits.
+    private static func escaped(_ value: String) -> String {
+        var text = ""
+        for byte in value.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+                UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "*"):
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }
+        }
+        return text
+    }
+
     private var home: String {
         get throws(Unusable) {
             guard let path = absolute("HOME") else { throw .noHome }

@@ -152,7 +152,10 @@ enum SystemCheck {
     private static func systemdVersion() -> (major: Int, text: String)? {
         // `systemd --version` begins "systemd 252 (252.36-1~deb12u1)"; the library's name has it too,
         // and reading a name starts no program.
-        let directories = ["/lib/systemd", "/usr/lib/systemd"]
+        let directories = [
+            "/usr/lib/systemd", "/usr/lib/x86_64-linux-gnu/systemd",
+            "/usr/lib/aarch64-linux-gnu/systemd",
+        ]
         for directory in directories {
             do throws(SystemError) {
                 for name in try Directory.names(directory) {

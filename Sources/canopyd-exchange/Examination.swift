@@ -20,10 +20,10 @@ struct Examination {
 
     /// The findings, as JSON.
     func run() -> Secret {
-        Hopeless.prepare(channel, for: [.standard])
+        Unresponsive.prepare(channel, for: [.standard])
         var findings = keyring()
         // Reaching a server may take as long as it does: the calls to the bus are over.
-        Hopeless.forget()
+        Unresponsive.forgetLastWords()
         for server in job.servers { findings += reach(server) }
         var writer = JSONWriter(into: SecretBuffer(in: memory))
         writer.beginObject()
@@ -47,7 +47,7 @@ struct Examination {
                     fix: "sudo apt-get install dbus-user-session")
             ]
         }
-        switch SecretServiceStore.connect() {
+        switch SecretServiceConnection.open() {
         case .failed(let failure):
             return [Examination.noService(failure)]
         case .found(let connection):
@@ -70,16 +70,15 @@ struct Examination {
             .secretService, .failed, failure.detail, fix: "sudo apt-get install gnome-keyring")
     }
 
-    private func service(_ connection: SecretServiceStore.Connection) -> [Finding] {
-        let alias = SecretServiceStore.call(
-            connection, "ReadAlias", clibsecret_variant_string("default"))
+    private func service(_ connection: SecretServiceConnection) -> [Finding] {
+        let alias = connection.call("ReadAlias", clibsecret_variant_string("default"))
         let path: String
         switch alias {
         case .failed(let failure):
             // That there is nobody is told by the first call, and not by connecting.
             return [Examination.noService(failure)]
         case .found(let answer):
-            path = SecretServiceStore.take(clibsecret_single_path(answer.value))
+            path = KeyringCall.take(clibsecret_single_path(answer.value))
         }
         let owner = Finding(
             .secretService, .ok,
@@ -99,13 +98,13 @@ struct Examination {
     }
 
     private func unlocked(
-        _ connection: SecretServiceStore.Connection, _ path: String
+        _ connection: SecretServiceConnection, _ path: String
     ) -> [Finding] {
-        switch SecretServiceStore.call(connection, "Unlock", clibsecret_variant_paths(path)) {
+        switch connection.call("Unlock", clibsecret_variant_paths(path)) {
         case .failed(let failure):
             return [Finding(.unlocked, .failed, failure.detail)]
         case .found(let answer):
-            let prompt = SecretServiceStore.take(clibsecret_prompt_of(answer.value))
+            let prompt = KeyringCall.take(clibsecret_prompt_of(answer.value))
             guard prompt == "/" else {
                 return [
                     Finding(
@@ -120,9 +119,9 @@ struct Examination {
     }
 
     /// Writes an item, reads it back and deletes it.
-    private func probe(_ connection: SecretServiceStore.Connection) -> Finding {
+    private func probe(_ connection: SecretServiceConnection) -> Finding {
         let text = "canopyd-probe-\(Randomness.word())"
-        let outcome: Reading<String?> = SecretServiceStore.bounded { cancellable, error in
+        let outcome: Reading<String?> = KeyringCall.bounded { cancellable, error in
             guard
                 let collection = secret_collection_for_alias_sync(
                     connection.service, SECRET_COLLECTION_DEFAULT, SECRET_COLLECTION_NONE,
@@ -147,7 +146,7 @@ struct Examination {
                 secret_value_unref(UnsafeMutableRawPointer(stored))
             }
             // Deleted whatever was read: what fails first is what is told.
-            var second: SecretServiceStore.ErrorSlot = nil
+            var second: KeyringCall.ErrorSlot = nil
             _ = secret_item_delete_sync(item, cancellable, &second)
             if error == nil { error = second } else if let second { g_error_free(second) }
             guard error == nil else { return nil }

@@ -61,23 +61,22 @@ enum Exchange {
     ///
     /// They are reported, so that a user is told why.
     private static func discover(
-        _ job: Job, _ channel: Channel, _ keyring: Reading<SecretServiceStore.Connection>,
+        _ job: Job, _ channel: Channel, _ keyring: Reading<SecretServiceConnection>,
         _ memory: SecretMemory
     ) {
-        guard case .found(let connection) = keyring else { return }
-        switch SecretServiceStore.profiles(connection) {
-        case .failed(let failure):
-            if failure.kind == .keyringLocked {
-                channel.send(.keyring(KeyringStanding(.locked, owner: connection.owner)))
-            }
-        case .found(let profiles):
-            for profile in profiles where !job.profiles.contains(profile) {
-                let world = RealWorld(
-                    job, profile: profile, channel: channel, slot: nil, keyring: keyring,
-                    memory: memory)
-                channel.send(.ended(profile, Load(in: world).run()))
-            }
+        let connection: SecretServiceConnection
+        switch keyring {
+        case .found(let made): connection = made
+        case .failed(let failure): return channel.send(.searched(failure))
         }
+        let (profiles, failure) = SecretServiceStore.profiles(connection)
+        for profile in profiles where !job.profiles.contains(profile) {
+            let world = RealWorld(
+                job, profile: profile, channel: channel, slot: nil, keyring: keyring,
+                memory: memory)
+            channel.send(.ended(profile, Load(in: world).run()))
+        }
+        channel.send(.searched(failure))
     }
 
     private static func outcome(
@@ -111,14 +110,26 @@ enum Exchange {
             proof: proof, memory: memory)
     }
 
-    private static func connect(
-        _ job: Job, _ channel: Channel
-    ) -> Reading<SecretServiceStore.Connection> {
-        Hopeless.prepare(channel, for: job.profiles)
-        let keyring = SecretServiceStore.connect()
+    /// Connects to the keyring, and tells canopyd how it is; `isAnew` in place of a connection that
+    /// has failed.
+    static func connect(
+        _ job: Job, _ channel: Channel, isAnew: Bool = false
+    ) -> Reading<SecretServiceConnection> {
+        if !isAnew {
+            Unresponsive.prepare(channel, for: job.profiles)
+            if job.kind == .rotate {
+                Unresponsive.tellOfSlowness(
+                    as: Failure(.keyringUnavailable, "the keyring takes its time to answer"))
+            }
+        }
+        let keyring = SecretServiceConnection.open()
         switch keyring {
         case .found(let connection):
             channel.send(.keyring(KeyringStanding(.ok, owner: connection.owner)))
+            let owner = connection.owner
+            connection.onLocked = { path in
+                channel.send(.keyring(KeyringStanding(.locked, owner: owner, collection: path)))
+            }
         case .failed:
             channel.send(.keyring(KeyringStanding(.unavailable, owner: nil)))
         }

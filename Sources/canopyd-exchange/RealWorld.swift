@@ -20,7 +20,7 @@ final class RealWorld: ExchangeWorld {
     private let state: StateDirectory
     private let client: CanopyClient
     /// The connection to the keyring; nil once it turned out to lead nowhere.
-    private var keyring: Reading<SecretServiceStore.Connection>?
+    private var keyring: Reading<SecretServiceConnection>?
     private let proof: SignInProof?
     private var store: SecretServiceStore?
     private var profileLock: FileLock?
@@ -28,7 +28,7 @@ final class RealWorld: ExchangeWorld {
     /// The slot of a profile whose descriptor was not passed lives in this process alone.
     init(
         _ job: Job, profile: ProfileName, channel: Channel, slot: consuming MemoryFile?,
-        keyring: Reading<SecretServiceStore.Connection>, proof: SignInProof? = nil,
+        keyring: Reading<SecretServiceConnection>, proof: SignInProof? = nil,
         memory: SecretMemory
     ) {
         self.job = job
@@ -92,12 +92,20 @@ final class RealWorld: ExchangeWorld {
         else { return .empty }
         if case .session = contents {
             Signals.ignoreUntilTheEnd()
-            Hopeless.holdSuccessor()
+            Unresponsive.holdSuccessor()
         }
         return contents
     }
 
     func fillSlot(_ session: StoredSession) -> Bool {
+        Unresponsive.tellOfSlowness(
+            as: Failure(
+                .successorUnstored, "the keyring takes its time to store the next token",
+                cause: .keyringUnavailable))
+        return writeSlot(session)
+    }
+
+    private func writeSlot(_ session: StoredSession) -> Bool {
         withSlot { slot throws(SystemError) in
             try slot.fill(session, in: memory)
             return true
@@ -172,7 +180,7 @@ final class RealWorld: ExchangeWorld {
         switch opened() {
         case .found(let store):
             let item = store.read(knowing: signIns)
-            if case .failed(let failure) = item { reconsiderConnection(after: failure) }
+            if case .failed = item { reconsiderConnection() }
             return item
         case .failed(let failure):
             return .failed(failure)
@@ -183,7 +191,7 @@ final class RealWorld: ExchangeWorld {
         switch opened() {
         case .found(let store):
             let failure = write(session, into: store)
-            if let failure { reconsiderConnection(after: failure) }
+            if failure != nil { reconsiderConnection() }
             return failure
         case .failed(let failure):
             return failure
@@ -201,11 +209,12 @@ final class RealWorld: ExchangeWorld {
 
     /// A keyring that was started anew, or is on another bus by now, is not reached by the connection
     /// to the old one.
-    private func reconsiderConnection(after failure: Failure) {
-        guard failure.kind == .keyringUnavailable else { return }
+    private func reconsiderConnection() {
+        // What is damaged is so on every connection, and is the item to be deleted.
+        guard case .found(let connection) = keyring, connection.hasFailed else { return }
         store = nil
         keyring = nil
-        SecretServiceStore.forgetClosedConnection()
+        SecretServiceConnection.forgetClosed()
     }
 
     func syncKeyring() -> Failure? {
@@ -231,7 +240,7 @@ final class RealWorld: ExchangeWorld {
 
     private func opened() -> Reading<SecretServiceStore> {
         if let store { return .found(store) }
-        let connected = keyring ?? SecretServiceStore.connect()
+        let connected = keyring ?? Exchange.connect(job, channel, isAnew: true)
         switch connected {
         case .failed(let failure):
             keyring = nil
@@ -289,7 +298,7 @@ final class RealWorld: ExchangeWorld {
     func announce(_ progress: ExchangeProgress) {
         if progress == .presenting {
             Signals.ignoreUntilTheEnd()
-            Hopeless.forget()
+            Unresponsive.forgetLastWords()
         }
         channel.send(.progress(progress))
     }

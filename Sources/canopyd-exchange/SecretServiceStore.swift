@@ -3,47 +3,23 @@ internal import CLibsecret
 internal import Glibc
 internal import LinuxSystem
 
-/// The Secret Service through libsecret: all of it that canopyd uses.
+/// One profile's item in the Secret Service, through libsecret.
 ///
-/// Every call is bounded in time, and none ever raises a prompt: nobody may be there to answer, and
-/// libsecret waits for ever.
+/// Every call is bounded in time, and none ever raises a prompt.
 final class SecretServiceStore {
-    /// The time that one call to the keyring gets.
-    ///
-    /// The slowest seen on a loaded machine: 50 ms.
-    private static let callPatience = TimeSpan.seconds(5)
-
-    /// How long after its deadline a cancelled call may take to return.
-    private static let callGrace = TimeSpan.seconds(2)
-
+    private let connection: SecretServiceConnection
     private let profile: ProfileName
     private let machine: String
     private let memory: SecretMemory
-    private let connection: Connection
 
     /// The item that was read last: the one to be rewritten, wherever the default alias points.
     private var item: OpaqueItem?
 
+    /// The collection that a new item would be put into.
+    private var place: String?
+
     /// Whether it was looked for: what was not must not be stored beside it.
     private(set) var hasRead = false
-
-    /// One connection to the bus, shared by the profiles of a load.
-    final class Connection {
-        let service: UnsafeMutablePointer<SecretService>
-
-        /// The program that owns `org.freedesktop.secrets`, for people.
-        let owner: String
-
-        fileprivate init(_ service: UnsafeMutablePointer<SecretService>, owner: String) {
-            self.service = service
-            self.owner = owner
-        }
-
-        /// Whether what is stored is written when the store returns.
-        var writesAtOnce: Bool { owner.hasPrefix("gnome-keyring") }
-
-        deinit { g_object_unref(service) }
-    }
 
     /// An item's proxy; unreferenced when it goes.
     private final class OpaqueItem {
@@ -55,67 +31,58 @@ final class SecretServiceStore {
         }
 
         deinit { g_object_unref(pointer) }
+
+        /// The collection that it lies in: an item's path is its collection's and a name.
+        var collection: String {
+            guard let path = g_dbus_proxy_get_object_path(clibsecret_proxy(pointer)) else {
+                return "/"
+            }
+            let text = String(cString: path)
+            return text.lastIndex(of: "/").map { String(text[..<$0]) } ?? "/"
+        }
+
+        func attribute(_ name: String) -> String? {
+            guard let attributes = secret_item_get_attributes(pointer) else { return nil }
+            defer { g_hash_table_unref(attributes) }
+            return clibsecret_attribute(attributes, name).map { String(cString: $0) }
+        }
     }
 
-    init(_ connection: Connection, profile: ProfileName, machine: String, memory: SecretMemory) {
+    init(
+        _ connection: SecretServiceConnection, profile: ProfileName, machine: String,
+        memory: SecretMemory
+    ) {
         self.connection = connection
         self.profile = profile
         self.machine = machine
         self.memory = memory
     }
 
-    /// Connects to the bus and to whoever answers for the keyring.
-    static func connect() -> Reading<Connection> {
-        clibsecret_forbid_prompts()
-        return bounded { cancellable, error in
-            // Not libsecret's own one, which it keeps even when its bus is gone.
-            guard
-                let service = secret_service_open_sync(
-                    secret_service_get_type(), nil, SECRET_SERVICE_NONE, cancellable, &error)
-            else { return nil }
-            // GDBus would end us with the bus, before the failure could be told.
-            g_dbus_connection_set_exit_on_close(
-                g_dbus_proxy_get_connection(clibsecret_proxy(service)), 0)
-            return Connection(service, owner: ownerName(service, cancellable))
+    /// The profiles that the keyring holds, whatever else is known of them, and what keeps the list from
+    /// being complete.
+    ///
+    /// For whichever machine: the user of a home that was copied is told so.
+    static func profiles(
+        _ connection: SecretServiceConnection
+    ) -> (found: Set<ProfileName>, failure: Failure?) {
+        var failure: Failure?
+        switch connection.openStandard() {
+        case .failed(let cause): return ([], cause)
+        case .found(.locked(let path)): failure = connection.lockedFailure(path)
+        case .found(.open), .found(.none): break
+        }
+        switch search(connection, profile: nil, nil, loadingSecrets: false) {
+        case .failed(let cause):
+            return ([], cause)
+        case .found(let items):
+            return (Set(items.compactMap(name)), failure)
         }
     }
 
-    /// Makes sure that the next ``connect()`` does not get a connection whose bus is gone.
-    static func forgetClosedConnection() { clibsecret_forget_closed() }
-
-    /// The profiles that the keyring holds, whatever else is known of them, and for whichever machine:
-    /// the user of a home that was copied is told so.
-    static func profiles(_ connection: Connection) -> Reading<Set<ProfileName>> {
-        switch unlockDefault(connection) {
-        case .failed(let failure): return .failed(failure)
-        case .found: break
-        }
-        return bounded { cancellable, error in
-            let attributes = clibsecret_attributes(nil, nil)
-            defer { g_hash_table_unref(attributes) }
-            let list = secret_service_search_sync(
-                connection.service, clibsecret_session_schema(), attributes, SECRET_SEARCH_ALL,
-                cancellable, &error)
-            guard error == nil else { return nil }
-            defer { clibsecret_free_objects(list) }
-            var profiles: Set<ProfileName> = []
-            var link = list
-            while let node = link {
-                if let name = name(of: clibsecret_item(node.pointee.data)) {
-                    profiles.insert(name)
-                }
-                link = node.pointee.next
-            }
-            return profiles
-        }
-    }
-
-    private static func name(of item: UnsafeMutablePointer<SecretItem>?) -> ProfileName? {
-        guard let item, let attributes = secret_item_get_attributes(item) else { return nil }
-        defer { g_hash_table_unref(attributes) }
-        guard let text = clibsecret_attribute(attributes, "profile") else { return nil }
+    private static func name(of item: OpaqueItem) -> ProfileName? {
+        guard let text = item.attribute("profile") else { return nil }
         do throws(ProfileName.Malformed) {
-            return try ProfileName(String(cString: text))
+            return try ProfileName(text)
         } catch {
             return nil  // Not an item of ours, whatever its schema says.
         }
@@ -126,18 +93,16 @@ final class SecretServiceStore {
     func read(knowing signIns: KnownSignIns?) -> Reading<ItemContents> {
         item = nil
         hasRead = false
-        let hasDefault: Bool
-        switch SecretServiceStore.unlockDefault(connection) {
-        case .found(let found): hasDefault = found
+        let standard: SecretServiceConnection.Standard
+        switch connection.openStandard() {
+        case .found(let found): standard = found
         case .failed(let failure): return .failed(failure)
         }
+        place = standard.path
         let matches: [OpaqueItem]
-        switch search(machine) {
+        switch openMatches(standard, isExpected: signIns?.expectsItem == true) {
         case .found(let items): matches = items
         case .failed(let failure): return .failed(failure)
-        }
-        if matches.contains(where: { secret_item_get_locked($0.pointer) != 0 }) {
-            return .failed(SecretServiceStore.locked)
         }
         switch best(of: matches, knowing: signIns) {
         case .failed(let failure):
@@ -148,12 +113,7 @@ final class SecretServiceStore {
         case .found(nil):
             break
         }
-        guard hasDefault || item != nil else {
-            return .failed(
-                Failure(
-                    .keyringUnavailable,
-                    "the Secret Service (\(connection.owner)) has no default collection"))
-        }
+        if item == nil, let failure = placelessness(standard) { return .failed(failure) }
         switch search(nil) {
         case .found(let others):
             hasRead = true
@@ -163,8 +123,64 @@ final class SecretServiceStore {
         }
     }
 
-    static var locked: Failure {
-        Failure(.keyringLocked, "the keyring is locked")
+    /// The profile's items, each in a collection that is open.
+    ///
+    /// An item may lie outside the default collection, behind a lock of its own. And many a service
+    /// hides what is locked, so that an item which `isExpected` is only absent once nothing is
+    /// locked any more.
+    private func openMatches(
+        _ standard: SecretServiceConnection.Standard, isExpected: Bool
+    ) -> Reading<[OpaqueItem]> {
+        var matches: [OpaqueItem]
+        switch search(machine) {
+        case .failed(let failure): return .failed(failure)
+        case .found(let items): matches = items
+        }
+        var places = Set(matches.map(\.collection))
+        if matches.isEmpty {
+            if case .locked(let path) = standard {
+                return .failed(connection.lockedFailure(path))
+            }
+            guard isExpected else { return .found([]) }
+            switch connection.collections() {
+            case .failed(let failure): return .failed(failure)
+            case .found(let paths): places = Set(paths)
+            }
+        }
+        switch standard {
+        case .locked(let path) where places.contains(path):
+            return .failed(connection.lockedFailure(path))
+        case .open(let path):
+            places.remove(path)
+        case .locked, .none:
+            break
+        }
+        guard !places.isEmpty else { return .found(matches) }
+        switch connection.unlock(places.sorted()) {
+        case .failed(let failure):
+            return .failed(failure)
+        case .found(let closed):
+            if let path = closed.first { return .failed(connection.lockedFailure(path)) }
+        }
+        // Of what was locked the secrets were not sent.
+        switch search(machine) {
+        case .failed(let failure): return .failed(failure)
+        case .found(let items): matches = items
+        }
+        return .found(matches)
+    }
+
+    /// Why a new item could not be put anywhere; nil if it can.
+    private func placelessness(_ standard: SecretServiceConnection.Standard) -> Failure? {
+        guard let path = standard.path else {
+            return Failure(
+                .keyringUnavailable,
+                "the Secret Service (\(connection.owner)) has no default collection")
+        }
+        guard !connection.hasCollection(path) else { return nil }
+        return Failure(
+            .keyringUnavailable,
+            "the default collection of the Secret Service (\(connection.owner)) does not exist")
     }
 
     /// The highest generation of a sign-in among `signIns`, or else of any; nil if no item holds a
@@ -178,6 +194,8 @@ final class SecretServiceStore {
         var damage: Failure?
         for match in matches {
             switch session(in: match) {
+            case .failed(let failure) where failure.kind == .keyringLocked:
+                return .failed(failure)
             case .failed(let failure):
                 // A damaged item must not hide a good one; without one it is what is deleted.
                 damage = failure
@@ -202,10 +220,16 @@ final class SecretServiceStore {
     }
 
     private func session(in match: OpaqueItem) -> Reading<StoredSession?> {
-        guard let value = secret_item_get_secret(match.pointer) else {
+        let value: OpaquePointer
+        switch secret(of: match) {
+        case .failed(let failure):
+            return .failed(failure)
+        case .found(nil):
             // Unlocked, found, and no secret was sent: to be told from an empty one.
             return .failed(
                 Failure(.keyringUnavailable, "the keyring did not send the item's secret"))
+        case .found(let sent?):
+            value = sent
         }
         defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
         var count: gsize = 0
@@ -233,11 +257,18 @@ final class SecretServiceStore {
     }
 
     private func search(_ machine: String?) -> Reading<[OpaqueItem]> {
-        SecretServiceStore.bounded { [self] cancellable, error in
-            let attributes = clibsecret_attributes(profile.text, machine)
+        SecretServiceStore.search(connection, profile: profile, machine, loadingSecrets: true)
+    }
+
+    private static func search(
+        _ connection: SecretServiceConnection, profile: ProfileName?, _ machine: String?,
+        loadingSecrets: Bool
+    ) -> Reading<[OpaqueItem]> {
+        connection.bounded { cancellable, error in
+            let attributes = clibsecret_attributes(profile?.text, machine)
             defer { g_hash_table_unref(attributes) }
-            let flags = SecretSearchFlags(
-                rawValue: SECRET_SEARCH_ALL.rawValue | SECRET_SEARCH_LOAD_SECRETS.rawValue)
+            let secrets = loadingSecrets ? SECRET_SEARCH_LOAD_SECRETS.rawValue : 0
+            let flags = SecretSearchFlags(rawValue: SECRET_SEARCH_ALL.rawValue | secrets)
             let list = secret_service_search_sync(
                 connection.service, clibsecret_session_schema(), attributes, flags, cancellable,
                 &error)
@@ -247,7 +278,13 @@ final class SecretServiceStore {
             var link = list
             while let node = link {
                 if let pointer = clibsecret_item(node.pointee.data) {
-                    items.append(OpaqueItem(retaining: pointer))
+                    let item = OpaqueItem(retaining: pointer)
+                    // Some services search loosely, and find other profiles' items as well.
+                    if profile == nil || item.attribute("profile") == profile?.text,
+                        machine == nil || item.attribute("machine") == machine
+                    {
+                        items.append(item)
+                    }
                 }
                 link = node.pointee.next
             }
@@ -255,26 +292,20 @@ final class SecretServiceStore {
         }
     }
 
-    /// Unlocks the default collection where that needs nobody; false if there is no such collection.
+    /// The secret of an item in an open collection; nil if there is none.
     ///
-    /// The `Locked` property proves nothing: KWallet and plaintext keyrings report it while they are
-    /// usable. The answer to `Unlock` does: a prompt's path means locked, and the prompt is left
-    /// alone.
-    private static func unlockDefault(_ connection: Connection) -> Reading<Bool> {
-        let alias = call(connection, "ReadAlias", clibsecret_variant_string("default"))
-        let path: String
-        switch alias {
-        case .failed(let failure): return .failed(failure)
-        case .found(let answer): path = take(clibsecret_single_path(answer.value))
+    /// libsecret leaves out those of items that call themselves locked, though KWallet's do so while
+    /// they are usable: these are asked for one by one.
+    private func secret(of match: OpaqueItem) -> Reading<OpaquePointer?> {
+        if let value = secret_item_get_secret(match.pointer) { return .found(value) }
+        let failure = connection.boundedAction { cancellable, error in
+            _ = secret_item_load_secret_sync(match.pointer, cancellable, &error)
         }
-        guard path != "/" else { return .found(false) }
-        switch call(connection, "Unlock", clibsecret_variant_paths(path)) {
-        case .failed(let failure):
-            return .failed(failure)
-        case .found(let answer):
-            let prompt = take(clibsecret_prompt_of(answer.value))
-            return prompt == "/" ? .found(true) : .failed(locked)
+        if let failure {
+            guard failure.kind == .keyringLocked else { return .failed(failure) }
+            return .failed(connection.lockedFailure(match.collection))
         }
+        return .found(secret_item_get_secret(match.pointer))
     }
 
     // MARK: Writing
@@ -290,18 +321,21 @@ final class SecretServiceStore {
             preconditionFailure("libsecret takes any bytes of a non-negative length")
         }
         defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
-        return item == nil ? create(value) : rewrite(value)
+        let failure = item.map { rewrite($0, value) } ?? create(value)
+        if failure?.kind == .keyringLocked, let path = item?.collection ?? place {
+            connection.onLocked(path)
+        }
+        return failure
     }
 
-    private func rewrite(_ value: OpaquePointer) -> Failure? {
-        guard let item else { return nil }
-        return SecretServiceStore.boundedCall { cancellable, error in
+    private func rewrite(_ item: OpaqueItem, _ value: OpaquePointer) -> Failure? {
+        connection.boundedAction { cancellable, error in
             _ = secret_item_set_secret_sync(item.pointer, value, cancellable, &error)
         }
     }
 
     private func create(_ value: OpaquePointer) -> Failure? {
-        let created: Reading<OpaqueItem> = SecretServiceStore.bounded {
+        let created: Reading<OpaqueItem> = connection.bounded {
             [self] cancellable, error in
             guard
                 let collection = secret_collection_for_alias_sync(
@@ -332,7 +366,7 @@ final class SecretServiceStore {
     /// Deletes the item that was read; nothing if there is none.
     func delete() -> Failure? {
         guard let item else { return nil }
-        let failure = SecretServiceStore.boundedCall { cancellable, error in
+        let failure = connection.boundedAction { cancellable, error in
             _ = secret_item_delete_sync(item.pointer, cancellable, &error)
         }
         if failure == nil { self.item = nil }
@@ -359,115 +393,5 @@ final class SecretServiceStore {
             return String(cString: data)
         }
         return getenv("HOME").map { String(cString: $0) + "/.local/share" }
-    }
-
-    // MARK: Calls
-
-    /// A reply; unreferenced when it goes.
-    final class Answer {
-        let value: OpaquePointer
-
-        init(owning value: OpaquePointer) {
-            self.value = value
-        }
-
-        deinit { g_variant_unref(value) }
-    }
-
-    static func call(
-        _ connection: Connection, _ method: String, _ parameters: OpaquePointer?
-    ) -> Reading<Answer> {
-        bounded { cancellable, error in
-            g_dbus_proxy_call_sync(
-                clibsecret_proxy(connection.service), method, parameters,
-                G_DBUS_CALL_FLAGS_NONE, gint(callPatience.milliseconds),
-                cancellable, &error
-            ).map(Answer.init(owning:))
-        }
-    }
-
-    /// Takes over a string of GLib's.
-    static func take(_ text: UnsafeMutablePointer<CChar>?) -> String {
-        guard let text else { return "/" }
-        defer { g_free(text) }
-        return String(cString: text)
-    }
-
-    /// The owner's process name, as the kernel has it; its bus name where that is not to be had.
-    private static func ownerName(
-        _ service: UnsafeMutablePointer<SecretService>, _ cancellable: OpaqueCancellable?
-    ) -> String {
-        let proxy = clibsecret_proxy(service)
-        guard let name = g_dbus_proxy_get_name_owner(proxy) else { return "nobody" }
-        defer { g_free(name) }
-        let pid = clibsecret_process_of(
-            g_dbus_proxy_get_connection(proxy), name, gint(callPatience.milliseconds),
-            cancellable)
-        guard pid > 0 else { return String(cString: name) }
-        do throws(SystemError) {
-            let file = try FileDescriptor.open("/proc/\(pid)/comm", O_RDONLY)
-            let bytes = try file.readAll(limit: 64, subject: "comm")
-            return String(decoding: bytes.prefix { $0 != 10 }, as: UTF8.self)
-        } catch {
-            return String(cString: name)
-        }
-    }
-
-    typealias OpaqueCancellable = UnsafeMutablePointer<GCancellable>
-    typealias ErrorSlot = UnsafeMutablePointer<GError>?
-
-    /// Runs a call under the deadline.
-    ///
-    /// nil from `body` means that `error` says why.
-    static func bounded<Value>(
-        _ body: (OpaqueCancellable?, inout ErrorSlot) -> Value?
-    ) -> Reading<Value> {
-        let deadline = clibsecret_deadline_begin(
-            gint64(callPatience.nanoseconds / 1000), gint64(callGrace.nanoseconds / 1000),
-            Hopeless.end)
-        var error: ErrorSlot = nil
-        let value = body(deadline?.pointee.cancellable, &error)
-        let timedOut = clibsecret_deadline_end(deadline) != 0
-        defer { if let error { g_error_free(error) } }
-        if let value, error == nil { return .found(value) }
-        if timedOut {
-            return .failed(
-                Failure(
-                    .keyringUnavailable,
-                    "the keyring did not answer within \(callPatience.wholeSeconds) s"))
-        }
-        return .failed(failure(error))
-    }
-
-    static func boundedCall(
-        _ body: (OpaqueCancellable?, inout ErrorSlot) -> Void
-    ) -> Failure? {
-        let result: Reading<Void> = bounded { cancellable, error in
-            body(cancellable, &error)
-            return error == nil ? () : nil
-        }
-        switch result {
-        case .found: return nil
-        case .failed(let failure): return failure
-        }
-    }
-
-    private static func failure(_ error: ErrorSlot) -> Failure {
-        guard let error else {
-            return Failure(
-                .keyringUnavailable, "the Secret Service has no default collection")
-        }
-        let message = String(cString: error.pointee.message)
-        if g_error_matches(
-            error, secret_error_get_quark(), gint(SECRET_ERROR_IS_LOCKED.rawValue)) != 0
-        {
-            return locked
-        }
-        let isAbsent =
-            g_error_matches(
-                error, g_dbus_error_quark(), gint(G_DBUS_ERROR_SERVICE_UNKNOWN.rawValue)) != 0
-        return Failure(
-            .keyringUnavailable,
-            isAbsent ? "no program offers the Secret Service on this bus (\(message))" : message)
     }
 }

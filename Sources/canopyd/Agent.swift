@@ -34,9 +34,9 @@ final class Agent {
     var keyring = KeyringStanding(.ok, owner: nil)
     var tally = Tally()
 
-    /// Clients that asked for a profile that is not known, before the keyring was searched.
+    /// Clients that asked for a profile that is not known, while the keyring is searched.
     var strangers: [(client: ClientID, route: Route, deadline: BootTime)] = []
-    var hasSearched = false
+    var search = Search.due
     var loading: ExchangeProcess?
     var isStopping = false
 
@@ -68,7 +68,8 @@ final class Agent {
         sleep.onResume = { [unowned self] in surroundingsChanged(at: .now) }
         sleep.onWakeUpChange = { [unowned self] in wakeUpIsStale = true }
         network.onChange = { [unowned self] in surroundingsChanged(at: .now) }
-        keyringWatch.onChange = { [unowned self] in keyringChanged(at: .now) }
+        keyringWatch.onHint = { [unowned self] in keyringHinted(at: .now) }
+        keyringWatch.onPlan = { [unowned self] in wakeUpIsStale = true }
         keyringWatch.onLoss = { [unowned self] in keyringLost($0, at: .now) }
     }
 
@@ -171,13 +172,14 @@ final class Agent {
         }
     }
 
-    private func keyringChanged(at now: Moment) {
-        // What only the keyring knows could not be found while it was locked, or gone. Other programs
-        // change it all the time, and that is no reason to search it.
-        if keyring.state != .ok { hasSearched = false }
-        keyring = KeyringStanding(.ok, owner: keyring.owner)
+    /// Something happened to the keyring: what it was, reading all of it tells.
+    func keyringHinted(at now: Moment) {
+        search = .due
         // All of them first: one load reads them all.
-        for profile in profiles.values { profile.machine.keyringChanged(at: now) }
+        for profile in profiles.values {
+            profile.machine.keyringChanged(at: now)
+            profile.machine.keyringDoubted()
+        }
         for profile in profiles.values { settle(profile, at: now) }
         load(at: now)
         onChange()
@@ -194,22 +196,34 @@ final class Agent {
 
     /// Listens for what something waits for, and for nothing else.
     func chooseWatches(at now: Moment) {
-        var awaitsKeyring = false
+        var need = KeyringWatch.Need.nothing
         var awaitsNetwork = false
         for profile in profiles.values {
-            guard case .paused(let pause) = profile.machine.phase else { continue }
-            switch pause.failure.kind {
-            case .keyringLocked: awaitsKeyring = true
-            case .successorUnstored:
-                if pause.failure.cause == .keyringLocked { awaitsKeyring = true }
+            guard let failure = profile.machine.obstacle else { continue }
+            switch failure.cause ?? failure.kind {
+            case .keyringLocked: need = .unlock
+            case .keyringUnavailable: if need == .nothing { need = .arrival }
             case .notPresented, .noAnswer, .somebodyInBetween: awaitsNetwork = true
             case .serverError, .throttled, .refused, .notNative, .storageFailed, .lockBusy,
-                .keyringUnavailable, .exchangeFailed:
+                .successorUnstored, .exchangeFailed:
                 break
             }
         }
-        keyringWatch.isAwaited(awaitsKeyring, at: now.boot)
+        keyringWatch.wait(for: need, at: now.boot)
         network.listen(awaitsNetwork)
+    }
+
+    /// Takes what an exchange says of the keyring.
+    func heard(_ standing: KeyringStanding) {
+        keyring = standing
+        if let collection = standing.collection { keyringWatch.found(locked: collection) }
+    }
+
+    /// A client asks for a token: if the keyring is what keeps it from one, it is looked at now.
+    func urge(_ profile: ServedProfile, at now: Moment) {
+        guard profile.machine.obstacle != nil else { return }
+        keyringWatch.urge(at: now.boot)
+        wakeUpIsStale = true
     }
 
     // MARK: Stopping

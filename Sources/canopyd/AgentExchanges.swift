@@ -175,7 +175,9 @@ extension Agent {
         case .report(.progress(let progress)):
             profile.machine.exchangeProgressed(progress, at: now)
         case .report(.keyring(let standing)):
-            keyring = standing
+            heard(standing)
+        case .report(.searched):
+            break  // Only a load searches.
         case .report(.ended(_, let outcome)):
             ended(outcome, of: profile, at: now)
         case .ended(let words):

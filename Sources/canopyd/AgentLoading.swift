@@ -3,14 +3,32 @@ internal import LinuxSystem
 
 /// Reading what the keyring holds, of profiles that the agent knows and of those that it does not.
 extension Agent {
-    /// Reads every profile that has not been read, in one exchange; the first one also finds the
-    /// profiles that only the keyring knows.
+    /// Whether the profiles that only the keyring knows have been found.
+    enum Search {
+        /// The next load does it.
+        case due
+        /// The load that runs does it; something that happens meanwhile makes it due again.
+        case running
+        case done
+        /// They could not be; what is not known may be there all the same.
+        case failed(Failure, at: BootTime)
+
+        var isDue: Bool {
+            switch self {
+            case .due: true
+            case .running, .done, .failed: false
+            }
+        }
+    }
+
+    /// Reads every profile that has not been read, in one exchange, which also finds the profiles
+    /// that only the keyring knows.
     func load(at now: Moment) {
         guard loading == nil, !isStopping else { return }
         let unread = profiles.values.filter {
             $0.process == nil && !$0.isStarting && $0.machine.step(at: now.boot) == .load
         }
-        guard !unread.isEmpty || !hasSearched else { return }
+        guard !unread.isEmpty || search.isDue else { return }
         for profile in unread { profile.machine.exchangeBegan(.load, at: now.boot) }
         wakeUpIsStale = true
         do throws(SystemError) {
@@ -21,9 +39,11 @@ extension Agent {
                 heardLoading(news)
             }
             loading = process
+            search = .running
             for profile in unread { profile.process = process }
         } catch {
             Journal.write(.exchangeUnstartable, (.error, "\(error)"))
+            search = .running
             loadingEnded("\(error)", of: unread, at: now)
         }
     }
@@ -32,7 +52,11 @@ extension Agent {
         let now = Moment.now
         switch news {
         case .report(.keyring(let standing)):
-            keyring = standing
+            heard(standing)
+        case .report(.searched(let failure)):
+            if case .running = search {
+                search = failure.map { .failed($0, at: now.boot) } ?? .done
+            }
         case .report(.progress):
             break  // A load spends nothing and repeats nothing.
         case .report(.ended(let name, let outcome)):
@@ -70,7 +94,14 @@ extension Agent {
     }
 
     private func loadingEnded(_ words: String, of shared: [ServedProfile], at now: Moment) {
-        hasSearched = true
+        switch search {
+        case .running:
+            search = .failed(
+                Failure(.keyringUnavailable, "the keyring could not be searched: \(words)"),
+                at: now.boot)
+        case .due, .done, .failed:
+            break
+        }
         // All of them first: settling one may begin the next load, of the others too.
         for profile in shared {
             if case .exchanging(let exchange) = profile.machine.phase, exchange.job == .load {
@@ -92,6 +123,8 @@ extension Agent {
                 deliver(client, reply)
             }
         }
+        // What was read may be older than what happened.
+        if search.isDue { keyringHinted(at: now) }
         load(at: now)
     }
 }

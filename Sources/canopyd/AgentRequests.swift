@@ -137,6 +137,7 @@ extension Agent {
         _ profile: ServedProfile, _ validity: TimeSpan?, _ timeout: TimeSpan, _ asText: Bool,
         _ client: ClientID, _ now: Moment
     ) -> Reply? {
+        urge(profile, at: now)
         if let reply = profile.currentToken(minimumValidity: validity, asText: asText, at: now) {
             return reply
         }
@@ -196,9 +197,20 @@ extension Agent {
     private func unknown(
         _ name: ProfileName, _ route: Route, _ timeout: TimeSpan, _ client: ClientID, _ now: Moment
     ) -> Reply? {
-        guard !hasSearched else { return Reply(Refusals.unknownProfile(name)) }
+        switch search {
+        case .done:
+            return Reply(Refusals.unknownProfile(name))
+        case .failed(let failure, let at):
+            guard now.boot - at >= BackOff.start, !isStopping else {
+                return Reply(Refusals.problem(failure, name))
+            }
+            search = .due
+        case .due, .running:
+            break
+        }
         strangers.append((client, route, now.boot + timeout))
         wakeUpIsStale = true
+        load(at: now)
         return nil
     }
 

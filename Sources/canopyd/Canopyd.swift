@@ -144,6 +144,7 @@ enum Canopyd {
         let socket = try listeningSocket(options, activation)
         let loop = try EventLoop()
         try loop.answerWatchdog()
+        Environment.process.nameSessionBus()
         let agent = Agent(
             try place(), settings: settings, loop: loop,
             inherited: DescriptorStore.slots(among: activation.stored))

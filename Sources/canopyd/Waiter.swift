@@ -80,6 +80,10 @@ extension ServedProfile {
         case .paused(let pause):
             // Whoever holds the lock is at work on what was asked for.
             guard waiter.sawAttempt, pause.failure.kind != .lockBusy else { return nil }
+            if machine.isUnstored, machine.session?.position != generation {
+                // What fails is keeping what comes after the token that was asked for.
+                return currentToken(at: now)
+            }
             return Reply(
                 Refusals.problem(pause.failure, name, retryAfter: pause.until - now.boot))
         case .resting:

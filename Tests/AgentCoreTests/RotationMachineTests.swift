@@ -547,6 +547,38 @@ struct RotationMachineTests {
         #expect(Self.gives(resting, at: 1) == "token")
     }
 
+    @Test("A keyring that may have changed is read again, and until then nothing is different")
+    func doubted() {
+        var machine = Self.resting()
+        let due = machine.wakeUp
+        machine.keyringDoubted()
+        #expect(step(machine, at: 1) == .load)
+        #expect(machine.state(at: Example.moment(1)) == .active)
+        #expect(Self.gives(machine, at: 1) == "token")
+        machine.exchangeBegan(.load, at: Example.moment(1).boot)
+        #expect(machine.state(at: Example.moment(1)) == .active)
+        var locked = machine
+        machine.exchangeEnded(.session(Example.report(3)), at: Example.moment(2), draw: 0.1)
+        #expect(machine.wakeUp == due)
+        locked.exchangeEnded(
+            .failed(Failure(.keyringLocked, "locked")), at: Example.moment(2), draw: 0)
+        #expect(locked.state(at: Example.moment(2)) == .keyringLocked)
+        #expect(Self.gives(locked, at: 2) == "token")
+        // Looking again does not look like more.
+        locked.keyringChanged(at: Example.moment(3))
+        #expect(step(locked, at: 3) == .load)
+        locked.exchangeBegan(.load, at: Example.moment(3).boot)
+        #expect(locked.state(at: Example.moment(3)) == .keyringLocked)
+        #expect(locked.obstacle?.kind == .keyringLocked)
+        // What waits for something else is left to it.
+        for kind in Failure.Kind.allCases {
+            var paused = Self.paused(kind)
+            let phase = paused.phase
+            paused.keyringDoubted()
+            #expect(paused.phase == phase)
+        }
+    }
+
     // MARK: Ends and beginnings
 
     @Test("A verdict takes the token away; a sign-out makes the profile unknown")

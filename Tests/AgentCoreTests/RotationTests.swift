@@ -336,6 +336,34 @@ struct RotationTests {
         #expect(world.heldSession?.header.generation == 4)
     }
 
+    @Test("A verdict is not believed before the keyring was read again", arguments: [true, false])
+    func verdictUnread(_ holdsNewer: Bool) throws {
+        let world = ScriptedWorld(Example.session(3))
+        world.answers = [Example.envelope(401)]
+        world.interference = (
+            "present a",
+            {
+                $0.faults = [("read item", 3, Self.locked)]
+                guard holdsNewer else { return }
+                $0.interference = ("retrying", { $0.item = .session(Example.session(4)) })
+            }
+        )
+        let outcome = try rotate(world)
+        let retry = ["read state", "read item", "retrying keyringLocked", "pause 1.0"]
+        let before = Self.read + Self.marked + ["present a-3"] + retry + retry + retry
+        #expect(Array(world.calls.prefix(before.count)) == before)
+        if holdsNewer {
+            #expect(reported(outcome)?.header.generation == 4)
+            #expect(world.signIns?.death(of: Example.signIn) == nil)
+        } else {
+            guard case .signInRequired(.revokedOrExpired, _, _) = outcome else {
+                Issue.record("no verdict")
+                return
+            }
+            #expect(world.calls == before + Self.buried)
+        }
+    }
+
     @Test("A keyring that cannot delete what is dead cannot revive it")
     func deadItemStays() throws {
         let world = ScriptedWorld(Example.session(3))

@@ -48,6 +48,24 @@ struct SignInTests {
         #expect(!report.isAmbiguous)
     }
 
+    @Test("What a locked collection may hide of the old sign-in does not keep from a new one")
+    func hiddenBefore() throws {
+        let locked = Failure(.keyringLocked, "locked")
+        let world = world()
+        world.faults = [("read item", 1, locked)]
+        #expect(reported(try signIn(world))?.header.signIn == Example.otherSignIn)
+        // The default collection itself has to be open.
+        world.restart()
+        world.server.next = [Example.otherSignIn]
+        world.faults = [("read item", 2, locked)]
+        #expect(failed(try signIn(world)) == locked)
+        #expect(world.count("sign in") == 0)
+        // And without an old one nothing is hidden.
+        let fresh = self.world(nil)
+        fresh.faults = [("read item", 1, locked)]
+        #expect(failed(try signIn(fresh)) == locked)
+    }
+
     @Test(
         "A password is not spent on a session that cannot be kept",
         arguments: ["make anchor", "read state", "read item", "write sign-ins"])

@@ -160,6 +160,10 @@ struct StoredFormatTests {
             .progress(.presenting), .progress(.retrying(failure)),
             .keyring(KeyringStanding(.ok, owner: "gnome-keyring-daemon")),
             .keyring(KeyringStanding(.unavailable, owner: nil)),
+            .keyring(KeyringStanding(.locked, owner: "kwalletd6", collection: "/a/b")),
+            .searched(nil), .searched(failure),
+            .progress(
+                .retrying(Failure(.successorUnstored, "d", cause: .keyringUnavailable))),
         ]
     }
 

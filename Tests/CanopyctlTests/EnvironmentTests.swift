@@ -56,6 +56,17 @@ struct EnvironmentTests {
         #expect(throws: Environment.Unusable.noHome) { try Self.environment([:]).stateDirectory }
     }
 
+    @Test("The session bus is where the environment says, else in the runtime directory")
+    func sessionBus() {
+        let named = Self.environment(["DBUS_SESSION_BUS_ADDRESS": "unix:path=/b"])
+        #expect(named.sessionBusAddress == "unix:path=/b")
+        let usual = Self.environment(["XDG_RUNTIME_DIR": "/run/x y"])
+        #expect(usual.sessionBusAddress == "unix:path=/run/x%20y/bus")
+        #expect(
+            Self.environment(["DBUS_SESSION_BUS_ADDRESS": ""]).sessionBusAddress
+                == "unix:path=/nowhere/\(getuid())/bus")
+    }
+
     @Test("A socket path holds 107 bytes and no more")
     func socketAddress() throws {
         let longest = "/" + String(repeating: "é", count: 53)

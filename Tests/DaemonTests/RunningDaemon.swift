@@ -92,6 +92,21 @@ final class TestDirectory {
         try Data(text.utf8).write(to: url)
     }
 
+    /// What the regular files in it contain.
+    func files() throws -> [(name: String, contents: Data)] {
+        let names = try #require(FileManager.default.enumerator(atPath: path))
+        var files: [(String, Data)] = []
+        for case let name as String in names
+        where names.fileAttributes?[.type] as? FileAttributeType == .typeRegular {
+            // One that has just been removed holds nothing.
+            guard let contents = FileManager.default.contents(atPath: path + "/" + name) else {
+                continue
+            }
+            files.append((name, contents))
+        }
+        return files
+    }
+
     func status(_ path: String) throws -> stat {
         var status = stat()
         try #require(lstat(path, &status) == 0, "\(path): \(String(cString: strerror(errno)))")
@@ -366,6 +381,7 @@ enum CanopydProgram {
         return Outcome(exitCode: try wait(pid), words: contents(log))
     }
 
+    /// Variables of `extra` that are empty are left out.
     static func spawn(
         _ arguments: [String], _ directory: TestDirectory, _ extra: [String: String],
         standardError: Int32, listeners: [(name: String, descriptor: Int32)] = [],
@@ -377,7 +393,7 @@ enum CanopydProgram {
             "XDG_CONFIG_HOME": directory.path + "/conf",
             // A bus that is not there, and not the one of whoever runs the tests.
             "DBUS_SESSION_BUS_ADDRESS": "unix:path=" + directory.path + "/no-bus",
-        ].merging(extra) { $1 }
+        ].merging(extra) { $1 }.filter { !$0.value.isEmpty }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -409,9 +425,13 @@ enum CanopydProgram {
     }
 
     static func contents(_ descriptor: Int32) -> String {
+        var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = pread(descriptor, &buffer, buffer.count, 0)
-        return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
+        while true {
+            let count = pread(descriptor, &buffer, buffer.count, off_t(bytes.count))
+            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+            bytes += buffer[..<count]
+        }
     }
 
     static var path: String {

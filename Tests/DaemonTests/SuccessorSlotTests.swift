@@ -123,10 +123,12 @@ struct SuccessorSlotTests {
         }
         try stage.server.release()
         switch loss {
-        case .locked:
-            try eventually("it is locked for us") { try stage.state() == "keyring_locked" }
-        case .killed, .withItsBus:
-            try eventually("it is gone for us") { try stage.state() == "keyring_unavailable" }
+        case .locked, .killed, .withItsBus:
+            let expected = loss == .locked ? "keyring_locked" : "keyring_unavailable"
+            try eventually("the keyring was tried") {
+                try stage.state() == "degraded"
+                    && stage.profile().object("last_error").text("code") == expected
+            }
         case .behindSilentBus:
             // The first try is still under way.
             break
@@ -136,7 +138,7 @@ struct SuccessorSlotTests {
 
     private func killBoth(_ stage: Stage) throws {
         let exchanges = try stage.exchanges()
-        #expect(exchanges.count == 1)
+        #expect(!exchanges.isEmpty)
         try stage.killDaemon()
         for exchange in exchanges { kill(exchange, SIGKILL) }
     }

@@ -4,6 +4,10 @@
 package_is_built() {
     # Of a release build, which alone brings Swift's own libraries along.
     packaging/build-deb "$MACHINE/root/var/tmp"
+    # What the README has users install by hand would come first.
+    user "systemctl --user disable --now canopyd.socket canopyd-credential.socket 2>/dev/null || :
+    rm -f ~/.local/bin/canopy* ~/.config/systemd/user/canopyd*
+    systemctl --user daemon-reload"
     # Nothing may come from a toolchain that happens to lie there.
     root 'for directory in /opt/swift /opt/canopyd-build; do
         ! [ -d $directory ] || mount -t tmpfs -o ro none $directory

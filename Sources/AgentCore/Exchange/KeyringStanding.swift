@@ -12,9 +12,14 @@ package struct KeyringStanding: Equatable, Sendable {
     /// The program that owns the Secret Service, for people; nil where there is none.
     package let owner: String?
 
-    package init(_ state: KeyringState, owner: String?) {
+    /// The path of a collection that was found locked, to be looked at until it is not; nil where
+    /// none was.
+    package let collection: String?
+
+    package init(_ state: KeyringState, owner: String?, collection: String? = nil) {
         self.state = state
         self.owner = owner
+        self.collection = collection
     }
 
     /// What the end of an exchange says of the keyring; unchanged where it says nothing.
@@ -34,7 +39,7 @@ package struct KeyringStanding: Equatable, Sendable {
     /// What a failure says of the keyring; unchanged where it says nothing.
     package func after(_ failure: Failure) -> KeyringStanding {
         switch failure.kind {
-        case .keyringLocked: KeyringStanding(.locked, owner: owner)
+        case .keyringLocked: KeyringStanding(.locked, owner: owner, collection: collection)
         case .keyringUnavailable: KeyringStanding(.unavailable, owner: owner)
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
             .notNative, .storageFailed, .successorUnstored, .lockBusy, .exchangeFailed:

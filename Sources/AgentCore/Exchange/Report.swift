@@ -5,11 +5,14 @@ package enum Report: Sendable {
     case ended(ProfileName, ExchangeOutcome)
     /// How the keyring is.
     case keyring(KeyringStanding)
+    /// A load has told of every profile that the keyring holds, or why it could not.
+    case searched(Failure?)
 
     private enum Kind {
         static let presenting: UInt8 = 1
         static let retrying: UInt8 = 2
         static let keyring: UInt8 = 3
+        static let searched: UInt8 = 4
         static let session: UInt8 = 10
         static let tooEarly: UInt8 = 11
         static let failed: UInt8 = 12
@@ -27,6 +30,8 @@ package enum Report: Sendable {
         static let wait: UInt8 = 4
         static let reason: UInt8 = 5
         static let secret: UInt8 = 6
+        static let cause: UInt8 = 7
+        static let collection: UInt8 = 8
         static let signIn: UInt8 = 10
         static let generation: UInt8 = 11
         static let baseURL: UInt8 = 12
@@ -62,6 +67,11 @@ package enum Report: Sendable {
             var writer = FieldWriter(kind: Kind.keyring, in: memory)
             writer.field(Tag.reason, standing.state.rawValue)
             writer.field(Tag.detail, standing.owner)
+            writer.field(Tag.collection, standing.collection)
+            return writer.finish(in: memory)
+        case .searched(let failure):
+            var writer = FieldWriter(kind: Kind.searched, in: memory)
+            if let failure { Report.write(failure, to: &writer) }
             return writer.finish(in: memory)
         case .ended(let profile, let outcome):
             return Report.encoded(outcome, profile, in: memory)
@@ -125,6 +135,7 @@ package enum Report: Sendable {
         writer.field(Tag.failureKind, Int64(failure.kind.rawValue))
         writer.field(Tag.detail, failure.detail)
         writer.field(Tag.wait, failure.wait?.nanoseconds)
+        writer.field(Tag.cause, failure.cause.map { Int64($0.rawValue) })
     }
 
     private static func write(_ report: SessionReport, to writer: inout FieldWriter) {
@@ -175,7 +186,12 @@ package enum Report: Sendable {
         case Kind.keyring:
             guard let state = fields.text(Tag.reason).flatMap(KeyringState.init(rawValue:))
             else { return nil }
-            self = .keyring(KeyringStanding(state, owner: fields.text(Tag.detail)))
+            self = .keyring(
+                KeyringStanding(
+                    state, owner: fields.text(Tag.detail), collection: fields.text(Tag.collection)))
+            return
+        case Kind.searched:
+            self = .searched(Report.failure(fields))
             return
         default:
             break
@@ -254,7 +270,9 @@ package enum Report: Sendable {
         else { return nil }
         return Failure(
             kind, fields.text(Tag.detail) ?? "",
-            wait: fields.number(Tag.wait).map(TimeSpan.init(nanoseconds:)))
+            wait: fields.number(Tag.wait).map(TimeSpan.init(nanoseconds:)),
+            cause: fields.number(Tag.cause).flatMap { UInt8(exactly: $0) }
+                .flatMap(Failure.Kind.init(rawValue:)))
     }
 
     private static func session(

@@ -256,7 +256,8 @@ package struct Rotation<World: ExchangeWorld> {
             let age = world.now().boot - began
             let isLate = age >= RotationTiming.storePatience
             if isLate, patience == .brief, world.isSlotKept { return failure }
-            try world.announce(.retrying(failure))
+            try world.announce(
+                .retrying(Failure(.successorUnstored, failure.detail, cause: failure.kind)))
             try world.pause(for: RotationTiming.storeWait(after: age))
         }
     }
@@ -292,24 +293,37 @@ package struct Rotation<World: ExchangeWorld> {
         _ session: StoredSession, _ words: String, _ reason: SignInReason
     ) throws(World.Interruption) -> ExchangeOutcome {
         let position = session.header.position
-        while true {
-            if case .found(let state) = try world.readState() {
-                if case .found(.session(let stored)) = try world.readItem(knowing: state.signIns),
-                    stored.header.signIn == position.signIn,
-                    stored.header.generation > position.number
-                {
+        // Unread, the keyring may hold a newer token, and unrecorded, the end must not be reported: a
+        // restart would present the dead token again.
+        judging: while true {
+            let failure: Failure
+            switch try world.readState() {
+            case .failed(let cause):
+                failure = cause
+            case .found(let state):
+                switch try world.readItem(knowing: state.signIns) {
+                case .failed(let cause):
+                    failure = cause
+                case .found(.session(let stored))
+                where stored.header.signIn == position.signIn
+                    && stored.header.generation > position.number:
                     return .session(SessionReport(stored, isAmbiguous: false))
+                case .found:
+                    var signIns = state.signIns ?? KnownSignIns()
+                    signIns.bury(
+                        KnownSignIns.Death(
+                            signIn: position.signIn, generation: position.number, reason: reason,
+                            at: world.now().wall))
+                    guard let cause = try world.writeSignIns(signIns) else { break judging }
+                    failure = cause
                 }
-                var signIns = state.signIns ?? KnownSignIns()
-                signIns.bury(
-                    KnownSignIns.Death(
-                        signIn: position.signIn, generation: position.number, reason: reason,
-                        at: world.now().wall))
-                if try world.writeSignIns(signIns) == nil { break }
             }
-            // Unrecorded it must not be reported: a restart would present the dead token again.
             try world.announce(
-                .retrying(Failure(.storageFailed, "the end of the session cannot be recorded")))
+                .retrying(
+                    Failure(
+                        failure.kind,
+                        "the server's word that the session is over waits for this: "
+                            + failure.detail)))
             try world.pause(for: BackOff.start)
         }
         try world.emptySlot()

@@ -31,9 +31,7 @@ package struct SignIn<World: ExchangeWorld> {
         case .found(let contents): state = contents
         case .failed(let failure): return .failed(failure)
         }
-        if case .failed(let failure) = try world.readItem(knowing: state.signIns) {
-            return .failed(failure)
-        }
+        if let failure = try keyringFailure(state.signIns) { return .failed(failure) }
         var signIns = state.signIns ?? KnownSignIns()
         if state.anchor == nil {
             // The file came from a backup. Written anew it would pass for ours, and with it the old
@@ -73,6 +71,15 @@ package struct SignIn<World: ExchangeWorld> {
             try abandon(signIns)
             return .failed(failure)
         }
+    }
+
+    /// Why the session could not be kept.
+    private func keyringFailure(_ signIns: KnownSignIns?) throws(World.Interruption) -> Failure? {
+        guard case .failed(let failure) = try world.readItem(knowing: signIns) else { return nil }
+        guard failure.kind == .keyringLocked, signIns?.expectsItem == true else { return failure }
+        // What a locked collection may hide of the old sign-in does not matter to a new one.
+        guard case .failed(let cause) = try world.readItem(knowing: nil) else { return nil }
+        return cause
     }
 
     private func keep(

@@ -124,9 +124,10 @@ package struct RotationMachine: Sendable {
         case .paused(let pause):
             guard pause.until <= now else { return .nothing }
             if isUnstored { return .rotate(mayPresent: false) }
-            // Without a session there is nothing to rotate: what failed was reading.
-            guard session != nil else { return .load }
-            return .rotate(mayPresent: isRotationDue(after: pause, at: now))
+            // Where nothing is to be rotated, what failed was reading: one load reads every profile,
+            // and a keyring that has just come is not overrun.
+            guard session != nil, isRotationDue(after: pause, at: now) else { return .load }
+            return .rotate(mayPresent: true)
         case .exchanging, .ended:
             return .nothing
         }
@@ -230,7 +231,7 @@ package struct RotationMachine: Sendable {
         let isGood = access.map { $0.life.remaining(at: now, boot: boot) > .zero } ?? false
         switch phase {
         case .unread:
-            return .refreshing
+            return isGood ? .active : .refreshing
         case .resting:
             if isGood { return deaths > 0 ? .degraded : .active }
             return mode == .onDemand ? .active : .refreshing
@@ -239,9 +240,10 @@ package struct RotationMachine: Sendable {
                 return RotationMachine.state(of: failure, isGood: isGood)
             }
             switch exchange.job {
-            case .rotate, .load, .signIn, .secondFactor:
-                return isGood && exchange.job != .rotate ? .active : .refreshing
-            case .signOut, .identity, .sessions, .revokeSession, .examine:
+            case .rotate where !isUnstored: return .refreshing
+            case .signIn, .secondFactor: return isGood ? .active : .refreshing
+            case .rotate, .load, .signOut, .identity, .sessions, .revokeSession, .examine:
+                // Looking, or storing once more, changes nothing yet.
                 return RotationMachine.state(of: exchange.before, isGood: isGood)
             }
         case .paused(let pause):
@@ -253,7 +255,7 @@ package struct RotationMachine: Sendable {
 
     private static func state(of standstill: Standstill, isGood: Bool) -> ProfileState {
         switch standstill {
-        case .unread: .refreshing
+        case .unread: isGood ? .active : .refreshing
         case .resting: isGood ? .active : .refreshing
         case .paused(let pause): state(of: pause.failure, isGood: isGood)
         case .ended: .signInRequired
@@ -269,6 +271,19 @@ package struct RotationMachine: Sendable {
         case .keyringLocked: .keyringLocked
         case .keyringUnavailable: .keyringUnavailable
         case .storageFailed, .exchangeFailed: .storageFailed
+        }
+    }
+
+    /// What the next exchange waits for to go away, or the one that runs has met before; nil for
+    /// nothing.
+    package var obstacle: Failure? {
+        switch phase {
+        case .paused(let pause): return pause.failure
+        case .exchanging(let exchange):
+            if let failure = exchange.retrying { return failure }
+            guard case .paused(let pause) = exchange.before else { return nil }
+            return pause.failure
+        case .unread, .resting, .ended: return nil
         }
     }
 
@@ -473,6 +488,12 @@ package struct RotationMachine: Sendable {
         case .ended, .unread, .resting, .exchanging:
             break
         }
+    }
+
+    /// Something happened to the keyring, and only reading it tells whether it can still be used.
+    package mutating func keyringDoubted() {
+        guard case .resting = phase else { return }
+        phase = .unread
     }
 
     /// The keyring was locked or went away: nothing can rotate until it is back.

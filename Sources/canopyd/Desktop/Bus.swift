@@ -112,6 +112,8 @@ struct BusMessage {
     private static let number = CChar(UInt8(ascii: "u"))
     private static let descriptor = CChar(UInt8(ascii: "h"))
     private static let variant = CChar(UInt8(ascii: "v"))
+    private static let array = CChar(UInt8(ascii: "a"))
+    private static let entry = CChar(UInt8(ascii: "e"))
 
     /// The name of the error that the message is; nil if it is none.
     var errorName: String? {
@@ -143,6 +145,21 @@ struct BusMessage {
             return nil
         }
         return readBoolean()
+    }
+
+    /// The names in the next argument, if it is a dictionary from text to variants.
+    func readNames() -> [String]? {
+        guard sd_bus_message_enter_container(pointer, BusMessage.array, "{sv}") > 0 else {
+            return nil
+        }
+        var names: [String] = []
+        while sd_bus_message_enter_container(pointer, BusMessage.entry, "sv") > 0 {
+            guard let name = readText(), sd_bus_message_skip(pointer, "v") >= 0,
+                sd_bus_message_exit_container(pointer) >= 0
+            else { return nil }
+            names.append(name)
+        }
+        return names
     }
 
     /// A copy of the next argument, if it is a descriptor: the message closes its own.

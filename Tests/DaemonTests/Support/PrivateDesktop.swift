@@ -3,22 +3,38 @@ import Foundation
 import Glibc
 import Testing
 
-/// A session bus and a gnome-keyring of a test's own, with control over both.
+/// A session bus and a Secret Service of a test's own, with control over both.
 final class PrivateDesktop {
     let directory: TestDirectory
     private var bus: Program?
     private var keyring: Program?
 
+    /// The double, where it keeps the secrets.
+    private(set) var double: MockSecretService?
+
+    /// Who keeps the secrets.
+    enum Keyring {
+        case gnomeKeyring
+        /// The double, in a shape, under its own name or that of another program.
+        case double(MockSecretService.Shape = .specification, named: String? = nil)
+        case nobody
+    }
+
     private static let password = "the keyring's own password"
     private static let daemons = "/usr/bin/"
 
-    init() throws {
+    init(_ keyring: Keyring = .gnomeKeyring) throws {
         directory = try TestDirectory()
         for name in ["data", "keyring", "home"] {
             try #require(mkdir(directory.path + "/" + name, 0o700) == 0)
         }
         try startBus()
-        try startKeyring()
+        switch keyring {
+        case .gnomeKeyring: try startKeyring()
+        case .double(let shape, let name):
+            double = try MockSecretService(environment: environment, shape, named: name)
+        case .nobody: break
+        }
     }
 
     /// An exchange whose canopyd a test killed goes on for as long as it has something to store.
@@ -69,10 +85,18 @@ final class PrivateDesktop {
 
     // MARK: The bus
 
-    func startBus() throws { bus = try startBus(at: "bus") }
+    func startBus(startingKeyringWith program: String? = nil) throws {
+        bus = try startBus(at: "bus", startingKeyringWith: program)
+    }
 
-    /// Without service directories: nothing is ever started by the bus, so nothing can prompt.
-    func startBus(at name: String) throws -> Program {
+    /// Without service directories: nothing is ever started by the bus, so nothing can prompt; unless
+    /// `program` is what it starts for whoever wants the Secret Service, and waits a second for.
+    func startBus(at name: String, startingKeyringWith program: String? = nil) throws -> Program {
+        if let program {
+            try directory.write(
+                "[D-BUS Service]\nName=org.freedesktop.secrets\nExec=\(program)\n",
+                "services/org.freedesktop.secrets.service")
+        }
         unlink(directory.path + "/" + name)
         try directory.write(
             """
@@ -80,6 +104,8 @@ final class PrivateDesktop {
              "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
             <busconfig><type>session</type><keep_umask/>
             <listen>unix:path=\(directory.path)/\(name)</listen>
+            \(program == nil ? "" : "<servicedir>\(directory.path)/services</servicedir>")
+            <limit name="service_start_timeout">1000</limit>
             <policy context="default"><allow send_destination="*" eavesdrop="true"/>
             <allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
             """, name + ".conf")
@@ -98,20 +124,26 @@ final class PrivateDesktop {
         bus = nil
     }
 
+    /// Another bus in its place, and everybody on the old one has lost it.
+    func restartBus(startingKeyringWith program: String?) throws {
+        try stopBus()
+        try startBus(startingKeyringWith: program)
+    }
+
     /// Stops it where it stands: it accepts connections, and never answers.
     func freezeBus() throws { kill(try #require(bus).pid, SIGSTOP) }
     func thawBus() throws { kill(try #require(bus).pid, SIGCONT) }
 
     // MARK: The keyring
 
-    func startKeyring() throws {
+    /// Locked, it is as after a login without a password: nothing of it was unlocked yet.
+    func startKeyring(locked: Bool = false) throws {
         // `--foreground`, so that the process is ours to end.
         keyring = try Program(
             PrivateDesktop.daemons + "gnome-keyring-daemon",
-            [
-                "--foreground", "--unlock", "--components=secrets",
-                "--control-directory=\(directory.path)/keyring",
-            ], environment: environment, input: PrivateDesktop.password)
+            ["--foreground"] + (locked ? [] : ["--unlock"]) + [
+                "--components=secrets", "--control-directory=\(directory.path)/keyring",
+            ], environment: environment, input: locked ? "" : PrivateDesktop.password)
         try eventually("gnome-keyring offers the Secret Service") {
             try send(
                 "org.freedesktop.DBus", "/", "org.freedesktop.DBus.NameHasOwner",
@@ -158,12 +190,24 @@ final class PrivateDesktop {
 
     /// The stored session of a profile, as it lies in the keyring; nil if there is none.
     func storedSession(_ profile: String = "default") throws -> JSONObject? {
+        if let double {
+            return try double.items(of: profile).first.map { try JSONObject($0.secret) }
+        }
+        let found = try lookUp(profile)
+        return try found.wasGiven ? JSONObject(found.output) : nil
+    }
+
+    /// Another program of the user's that wants a profile's secret, and shows prompts for it; what it
+    /// wrote, and whether it was given the secret.
+    func lookUp(_ profile: String = "default") throws -> (wasGiven: Bool, output: String) {
         let program = try Program(
             PrivateDesktop.daemons + "secret-tool",
             ["lookup", "xdg:schema", "com.canopy-io.canopyd.session", "profile", profile],
             environment: environment)
-        guard try program.end() == 0 else { return nil }
-        return try JSONObject(program.output)
+        let exitCode = try program.end()
+        // It prints none that is not called text, which gnome-keyring calls all of them.
+        let isJSON = program.output.contains("textual password")
+        return (exitCode == 0 || isJSON, program.output)
     }
 
     /// How many items of a schema the keyring has.

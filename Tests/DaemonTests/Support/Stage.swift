@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import Glibc
 import Testing
@@ -16,16 +17,16 @@ final class Stage {
     private let manager: ServiceManager?
 
     /// `lifetime` in seconds, of access tokens; `sandbox` are options of its; `desktop` is one that
-    /// has something that others have not; `wrapper` is a command that runs canopyd in its own place,
-    /// and server and canopyd run in `namespaces` if there are any; `manager` keeps descriptors from
-    /// one start to the next.
+    /// has something that others have not, else `keyring` says who keeps the secrets on it; `wrapper` is
+    /// a command that runs canopyd in its own place, and server and canopyd run in `namespaces` if there
+    /// are any; `manager` keeps descriptors from one start to the next.
     init(
         lifetime: Int = 900, sandbox: [String] = [], on desktop: PrivateDesktop? = nil,
-        under wrapper: [String] = [], in namespaces: Namespaces? = nil,
-        manager: ServiceManager? = nil
+        keyring: PrivateDesktop.Keyring = .gnomeKeyring, under wrapper: [String] = [],
+        in namespaces: Namespaces? = nil, manager: ServiceManager? = nil
     ) throws {
         let wrapper = (namespaces?.entrance() ?? []) + wrapper
-        let desktop = try desktop ?? PrivateDesktop()
+        let desktop = try desktop ?? PrivateDesktop(keyring)
         self.desktop = desktop
         self.wrapper = wrapper
         self.manager = manager
@@ -51,6 +52,11 @@ final class Stage {
         var isEmpty: Bool { body.isEmpty }
     }
 
+    /// The double, on a stage that has one.
+    var double: MockSecretService {
+        get throws { try #require(desktop.double, "this stage has a real keyring") }
+    }
+
     // MARK: canopyd
 
     func startDaemon() throws {
@@ -74,6 +80,25 @@ final class Stage {
         let children = try String(
             contentsOfFile: "/proc/\(daemon.pid)/task/\(daemon.pid)/children", encoding: .utf8)
         return children.split(separator: " ").compactMap { pid_t($0) }
+    }
+
+    /// How much the successor slots of this canopyd hold, told by the size of their files; nil where
+    /// nobody may look: a process like canopyd shows its descriptors to root alone.
+    func slotSize() throws -> Int? {
+        guard geteuid() == 0 else { return nil }
+        let descriptors = "/proc/\(daemon.pid)/fd"
+        return try FileManager.default.contentsOfDirectory(atPath: descriptors).reduce(0) {
+            size, name in
+            var target = [CChar](repeating: 0, count: 256)
+            let path = descriptors + "/" + name
+            guard readlink(path, &target, 255) > 0,
+                String(decoding: target.map(UInt8.init(bitPattern:)), as: UTF8.self)
+                    .hasPrefix("/memfd:canopyd-successor")
+            else { return size }
+            var status = stat()
+            try #require(stat(path, &status) == 0)
+            return size + Int(status.st_size)
+        }
     }
 
     /// One request on a connection of its own; the answer is held against the API's description.
