@@ -41,7 +41,7 @@ extension Episode {
     /// The keyring holds what was written into it: a new sign-in's token is the newest then.
     func noteTreasure() {
         guard let session = home.keyring.live, let token = home.keyring.token else { return }
-        families[session.header.signIn] = server.fates[token].family
+        noteSuccessor(session, .stored)
         if let treasure, server.fates[treasure].family == server.fates[token].family { return }
         treasure = token
     }
