@@ -277,6 +277,23 @@ struct PresentationGuardTests {
             Example.header(3, notBefore: NotBefore(since: since, span: Example.span(span))))
     }
 
+    @Test("A hold that a power cut brought back does not hold the repetition up")
+    func holdBroughtBack() {
+        let began = Stamp(Example.moment(-600), boot: Example.otherBoot)
+        let item = Example.header(3, notBefore: NotBefore(since: began, span: .seconds(120)))
+        let fresh = Moment(boot: BootTime(nanoseconds: 5_000_000_000), wall: Example.moment().wall)
+        #expect(
+            PresentationGuard.decide(
+                Self.evidence(
+                    item: .session(item), runtimeMarks: [Example.signIn: 3], at: fresh))
+                == .present(ambiguous: true))
+        #expect(
+            PresentationGuard.decide(
+                Self.evidence(
+                    item: .session(item), at: fresh))
+                == .wait(.seconds(115)))
+    }
+
     @Test("A hold is waited for, ambiguous or not, and ends to the nanosecond")
     func hold() {
         let item = Self.waiting(120)

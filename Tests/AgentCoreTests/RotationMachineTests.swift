@@ -681,12 +681,14 @@ struct RotationMachineTests {
     @Test("A keyring that comes back is looked at, and is no reason to rotate ahead of time")
     func keyringBack() {
         let locked = Failure(.keyringLocked, "locked")
-        for (seconds, mayPresent) in [(10.0, false), (900, true)] {
+        for (seconds, next) in [
+            (10.0, RotationMachine.Step.load), (900, .rotate(mayPresent: true)),
+        ] {
             var machine = Self.resting()
             machine.keyringLost(locked, at: Example.moment(seconds - 1))
             #expect(machine.lastFailure?.failure == locked)
             machine.keyringChanged(at: Example.moment(seconds))
-            #expect(step(machine, at: seconds) == .rotate(mayPresent: mayPresent))
+            #expect(step(machine, at: seconds) == next)
         }
     }
 

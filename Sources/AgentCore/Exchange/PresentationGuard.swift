@@ -75,9 +75,11 @@ package enum PresentationGuard {
         {
             return .adopt(ambiguous: ambiguous)
         }
-        let wait = max(
-            item.notBefore?.remaining(at: evidence.now, boot: evidence.boot) ?? .zero,
-            ambiguous ? .zero : floorRemaining(item, evidence))
+        let told =
+            ambiguous
+            ? item.notBefore?.remainingOfWait(at: evidence.now, boot: evidence.boot)
+            : item.notBefore?.remaining(at: evidence.now, boot: evidence.boot)
+        let wait = max(told ?? .zero, ambiguous ? .zero : floorRemaining(item, evidence))
         return wait > .zero ? .wait(wait) : .present(ambiguous: ambiguous)
     }
 

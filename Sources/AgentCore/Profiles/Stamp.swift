@@ -44,6 +44,13 @@ package struct NotBefore: Hashable, Sendable {
         guard boot == since.boot || span > RotationTiming.longestHold else {
             return max(.zero, span - TimeSpan(nanoseconds: max(0, now.boot.nanoseconds)))
         }
-        return max(.zero, span - since.age(at: now, boot: boot))
+        return remainingOfWait(at: now, boot: boot)
+    }
+
+    /// The same for a token that may have been presented before: a hold is on those that never were,
+    /// and a keyring that lost the last write brings back one that was over. The repetition must not
+    /// miss the server's grace for it.
+    package func remainingOfWait(at now: Moment, boot: BootID) -> TimeSpan {
+        max(.zero, span - since.age(at: now, boot: boot))
     }
 }
