@@ -47,9 +47,10 @@ package struct NotBefore: Hashable, Sendable {
         return remainingOfWait(at: now, boot: boot)
     }
 
-    /// The same for a token that may have been presented before: a hold is on those that never were,
-    /// and a keyring that lost the last write brings back one that was over. The repetition must not
-    /// miss the server's grace for it.
+    /// The same for a token that may have been presented before.
+    ///
+    /// A hold is on those that never were, and a keyring that lost the last write brings back one
+    /// that was over: the repetition must not miss the server's grace for it.
     package func remainingOfWait(at now: Moment, boot: BootID) -> TimeSpan {
         max(.zero, span - since.age(at: now, boot: boot))
     }
