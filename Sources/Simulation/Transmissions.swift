@@ -61,7 +61,9 @@ extension Episode {
         if status == 429, let token, retryAfter != nil, home.isUsable, agent != nil {
             // A date is in whole seconds, as is the server's own.
             toldFamily = server.fates[token].family
-            toldUntil = time + (min(seconds, 900) - 1) * 1_000_000_000
+            // What the keyring does not keep canopyd alone remembers, and a sign-out does not ask it.
+            toldUntil =
+                home.keyring.dropsWrites ? 0 : time + (min(seconds, 900) - 1) * 1_000_000_000
         }
         return plainAnswer(status, Answers.envelope(status), retryAfter: retryAfter)
     }

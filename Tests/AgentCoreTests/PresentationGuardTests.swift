@@ -280,7 +280,8 @@ struct PresentationGuardTests {
     @Test("A hold that a power cut brought back does not hold the repetition up")
     func holdBroughtBack() {
         let began = Stamp(Example.moment(-600), boot: Example.otherBoot)
-        let item = Example.header(3, notBefore: NotBefore(since: began, span: .seconds(120)))
+        let item = Example.header(
+            3, lastRotation: began, notBefore: NotBefore(since: began, span: .seconds(120)))
         let fresh = Moment(boot: BootTime(nanoseconds: 5_000_000_000), wall: Example.moment().wall)
         #expect(
             PresentationGuard.decide(

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import Testing
 
-@Suite("canopyctl runs programs with a token, and follows rotations", .timeLimit(.minutes(5)))
+@Suite("canopyctl runs programs with a token, and follows rotations", .timeLimit(.minutes(25)))
 struct ExecTests {
     /// Plays canopyd through one rotation: each subscription ends after its first event, and the
     /// second one, made again, tells of the next generation.

@@ -2,7 +2,7 @@ import AgentCore
 import Foundation
 import Testing
 
-@Suite("Failures have exit codes, words and a cure", .timeLimit(.minutes(5)))
+@Suite("Failures have exit codes, words and a cure", .timeLimit(.minutes(25)))
 struct FailureTests {
     /// INTERFACE, "Exit codes".
     private static func exitCode(_ code: Problem.Code) -> Int32 {

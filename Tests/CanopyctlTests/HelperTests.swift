@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("canopyctl answers other tools in their own formats", .timeLimit(.minutes(5)))
+@Suite("canopyctl answers other tools in their own formats", .timeLimit(.minutes(25)))
 struct HelperTests {
     /// The token object that canopyd answers with.
     static func tokenObject(_ token: String = "aaa.bbb", generation: Int = 3) -> String {

@@ -2,7 +2,7 @@ import AgentCore
 import Glibc
 import Testing
 
-@Suite("Signing in keeps secrets to itself", .timeLimit(.minutes(5)))
+@Suite("Signing in keeps secrets to itself", .timeLimit(.minutes(25)))
 struct LoginTests {
     private static let profile =
         #"{"profile":"default","state":"active","url":"u","#

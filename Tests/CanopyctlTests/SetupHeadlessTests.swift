@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What setup-headless prints", .timeLimit(.minutes(5)))
+@Suite("What setup-headless prints", .timeLimit(.minutes(25)))
 struct SetupHeadlessTests {
     @Test("The files that it brings along are those of systemd/headless, to the letter")
     func files() throws {

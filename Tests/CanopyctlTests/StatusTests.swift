@@ -1,7 +1,7 @@
 import AgentCore
 import Testing
 
-@Suite("canopyctl tells people how things are", .timeLimit(.minutes(5)))
+@Suite("canopyctl tells people how things are", .timeLimit(.minutes(25)))
 struct StatusTests {
     private static func status(_ profiles: String..., keyring: String = "ok") -> String {
         #"{"version":"1.2.3","started_at":"2020-01-01T00:00:00Z","keyring":{"state":"\#(keyring)","#

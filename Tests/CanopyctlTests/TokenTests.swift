@@ -1,6 +1,6 @@
 import Testing
 
-@Suite("canopyctl hands tokens to scripts", .timeLimit(.minutes(5)))
+@Suite("canopyctl hands tokens to scripts", .timeLimit(.minutes(25)))
 struct TokenTests {
     @Test("token prints the token and a newline, and asks for it as text")
     func token() throws {

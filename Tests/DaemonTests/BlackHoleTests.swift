@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite(
-    "A path that swallows packets", .timeLimit(.minutes(5)),
+    "A path that swallows packets", .timeLimit(.minutes(25)),
     .enabled(if: PrivateNetwork.isAllowed, "the kernel grants no network namespace"))
 struct BlackHoleTests {
     /// From the request to the same one again: ROTATION's 5 s for knowing that the path is dead, the

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A home that is a copy", .timeLimit(.minutes(5)))
+@Suite("A home that is a copy", .timeLimit(.minutes(25)))
 struct CopyTests {
     /// How a home is brought back, from a copy of it to where it was.
     enum Restoring: CaseIterable {

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Crowds and storms at the socket harm nobody", .timeLimit(.minutes(10)))
+@Suite("Crowds and storms at the socket harm nobody", .timeLimit(.minutes(25)))
 struct CrowdTests {
     private static let get = "GET /v1/profiles HTTP/1.1\r\n\r\n"
 

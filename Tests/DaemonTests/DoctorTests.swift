@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("canopyctl doctor", .timeLimit(.minutes(5)))
+@Suite("canopyctl doctor", .timeLimit(.minutes(25)))
 struct DoctorTests {
     /// What the doctor says of one thing, and how it ended.
     private struct Diagnosis {

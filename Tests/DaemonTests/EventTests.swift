@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Server-sent events", .timeLimit(.minutes(5)))
+@Suite("Server-sent events", .timeLimit(.minutes(25)))
 struct EventTests {
     @Test("A subscriber gets the present states, and then each change")
     func changes() throws {

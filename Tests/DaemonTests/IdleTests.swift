@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Idleness", .timeLimit(.minutes(5)), .serialized)
+@Suite("Idleness", .timeLimit(.minutes(25)), .serialized)
 struct IdleTests {
     @Test("Between two rotations canopyd sleeps in one system call, and nothing wakes it")
     func idle() throws {

@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// Section D of the faults that users of such daemons met: one keyring is not like another.
-@Suite("One session, whoever keeps it", .timeLimit(.minutes(15)))
+@Suite("One session, whoever keeps it", .timeLimit(.minutes(25)))
 struct KeeperTests {
     /// A Secret Service, and for how long it makes a successor wait.
     enum Service: CaseIterable, CustomTestStringConvertible {

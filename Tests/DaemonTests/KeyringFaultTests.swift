@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// Section D of the faults that users of such daemons met: there is no keyring, or it is odd.
-@Suite("A keyring that hangs, is missing, or is odd", .timeLimit(.minutes(15)))
+@Suite("A keyring that hangs, is missing, or is odd", .timeLimit(.minutes(25)))
 struct KeyringFaultTests {
     @Test("D02: A keyring that never answers stops neither start, nor watchdog, nor end")
     func silent() throws {

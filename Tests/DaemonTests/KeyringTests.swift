@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite(
-    "The keyring goes, comes back, and is not always the one that it was", .timeLimit(.minutes(5)))
+    "The keyring goes, comes back, and is not always the one that it was", .timeLimit(.minutes(25)))
 struct KeyringTests {
     @Test("A locked keyring is said to be locked, at once, and canopyd goes on once it is not")
     func locked() throws {

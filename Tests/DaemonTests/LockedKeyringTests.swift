@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// Section D of the faults that users of such daemons met: locked, and nobody there to ask.
-@Suite("A keyring that is locked, whoever keeps it", .timeLimit(.minutes(15)))
+@Suite("A keyring that is locked, whoever keeps it", .timeLimit(.minutes(25)))
 struct LockedKeyringTests {
     @Test("D01: A prompt that nobody would answer is never raised, and nothing waits for one")
     func promptNeeded() throws {

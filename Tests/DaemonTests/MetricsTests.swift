@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Metrics", .timeLimit(.minutes(5)))
+@Suite("Metrics", .timeLimit(.minutes(25)))
 struct MetricsTests {
     /// Reads OpenMetrics as Prometheus's own Python client does, and tells the families, one a
     /// line: name, type, and the labels of its samples.

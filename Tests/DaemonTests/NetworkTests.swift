@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Networks that go and come, and a machine that slept", .timeLimit(.minutes(5)))
+@Suite("Networks that go and come, and a machine that slept", .timeLimit(.minutes(25)))
 struct NetworkTests {
     @Test("C01: while backing off, and only then, a change of the network starts an attempt")
     func changes() throws {

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite(
-    "The order of what is written, synced, sent and told", .timeLimit(.minutes(5)),
+    "The order of what is written, synced, sent and told", .timeLimit(.minutes(25)),
     .enabled(if: geteuid() == 0, "only root may see what a process like canopyd-exchange says"))
 struct OrderTests {
     typealias Step = ExchangeTrace.Step

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Exchanges that fail, and ends in the middle", .timeLimit(.minutes(5)))
+@Suite("Exchanges that fail, and ends in the middle", .timeLimit(.minutes(25)))
 struct ProcessTests {
     /// What may be in the place of canopyd-exchange.
     enum Impostor: String, CaseIterable {

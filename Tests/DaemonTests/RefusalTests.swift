@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What is refused says why, and loses nothing", .timeLimit(.minutes(5)))
+@Suite("What is refused says why, and loses nothing", .timeLimit(.minutes(25)))
 struct RefusalTests {
     @Test("A web key is not native, and the words say so")
     func webKey() throws {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What a request costs is counted, and not timed", .timeLimit(.minutes(5)), .serialized)
+@Suite("What a request costs is counted, and not timed", .timeLimit(.minutes(25)), .serialized)
 struct RequestCostTests {
     /// `epoll_wait`, `recvfrom`, `sendto`: as few as any server has.
     private static let callsOfKept = 3

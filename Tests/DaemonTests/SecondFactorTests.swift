@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Signing in with a second factor", .timeLimit(.minutes(5)))
+@Suite("Signing in with a second factor", .timeLimit(.minutes(25)))
 struct SecondFactorTests {
     // What the sandbox prints of the identity that needs one.
     private static let totp = "135790"

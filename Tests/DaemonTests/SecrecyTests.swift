@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("The refresh token is in the keyring, and nowhere else", .timeLimit(.minutes(5)))
+@Suite("The refresh token is in the keyring, and nowhere else", .timeLimit(.minutes(25)))
 struct SecrecyTests {
     @Test("Neither files, nor the log, nor arguments and environment hold a refresh token")
     func files() throws {

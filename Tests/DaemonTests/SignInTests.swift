@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Signing in, and out", .timeLimit(.minutes(5)))
+@Suite("Signing in, and out", .timeLimit(.minutes(25)))
 struct SignInTests {
     @Test("Who signed in gets a token, by HTTP and on the command line")
     func token() throws {

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What users of such sockets were hurt by", .timeLimit(.minutes(5)))
+@Suite("What users of such sockets were hurt by", .timeLimit(.minutes(25)))
 struct SocketBehaviourTests {
     @Test("F01: a canopyd that does not answer is not robbed of its socket, with or without a lock")
     func stoppedOwner() throws {

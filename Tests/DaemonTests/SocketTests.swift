@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("One canopyd claims a path, and gives it up", .timeLimit(.minutes(5)))
+@Suite("One canopyd claims a path, and gives it up", .timeLimit(.minutes(25)))
 struct SocketPathTests {
     @Test("The socket and its directory are the user's alone")
     func modes() throws {
@@ -153,7 +153,7 @@ struct SocketPathTests {
     }
 }
 
-@Suite("A connection serves one request after the other", .timeLimit(.minutes(5)))
+@Suite("A connection serves one request after the other", .timeLimit(.minutes(25)))
 struct ConnectionTests {
     private let get = "GET /v1/profiles HTTP/1.1\r\nHost: canopyd\r\n\r\n"
 
@@ -180,7 +180,8 @@ struct ConnectionTests {
         client.closeSending()
         for index in paths.indices {
             let answer = try client.answer()
-            #expect(answer.status == 404)
+            // There is no keyring here that could know of the profile.
+            #expect(answer.status == 503)
             #expect(answer.body.contains(#""profile":"p\#(index)""#))
         }
         #expect(try client.isAtEnd())

@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// Of section A of the faults that users of such daemons met, what is about keeping the next token.
-@Suite("What the server gave is kept, whatever the keyring does", .timeLimit(.minutes(15)))
+@Suite("What the server gave is kept, whatever the keyring does", .timeLimit(.minutes(25)))
 struct StorageTests {
     /// How storing fails.
     enum Failing: CaseIterable, CustomTestStringConvertible {

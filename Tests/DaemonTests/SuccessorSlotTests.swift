@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// The keyring is locked right after the server rotated, so that the successor is in the slot alone.
-@Suite("A successor that the keyring does not take", .timeLimit(.minutes(5)))
+@Suite("A successor that the keyring does not take", .timeLimit(.minutes(25)))
 struct SuccessorSlotTests {
     @Test("Its exchange killed: canopyd has the slot, serves its token, and stores it at last")
     func exchangeKilled() throws {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Suspend and shutdown", .timeLimit(.minutes(5)))
+@Suite("Suspend and shutdown", .timeLimit(.minutes(25)))
 struct SuspendTests {
     /// A refusal that is no reason to wait: what is then waited for was told otherwise.
     private static let denied = "org.freedesktop.DBus.Error.AccessDenied"

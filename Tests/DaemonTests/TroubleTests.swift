@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What is in trouble is kept, and what is dead is told", .timeLimit(.minutes(5)))
+@Suite("What is in trouble is kept, and what is dead is told", .timeLimit(.minutes(25)))
 struct TroubleTests {
     @Test("B01: what a load balancer makes up costs no token, and the first good answer ends it")
     func loadBalancer() throws {

@@ -2,7 +2,7 @@ import Simulation
 import Testing
 
 /// A fleet that loses its server, in the small: what `scripts/fleet` shows with a million agents.
-@Suite("A fleet comes back without a wave", .timeLimit(.minutes(5)))
+@Suite("A fleet comes back without a wave", .timeLimit(.minutes(25)))
 struct FleetTests {
     /// Five thousand agents send 417 requests a minute: by chance that varies by a seventh.
     private static func plan() -> FleetPlan {

@@ -2,7 +2,7 @@ import Simulation
 import Testing
 
 /// The rotation among faults: each theme for itself, so that a failure says where to look.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(25)))
 struct SimulationTests {
     /// A million in all; a failure names its episode, and `scripts/simulate` runs it again.
     private static let steps = 1_000_000 / Theme.allCases.count + 1

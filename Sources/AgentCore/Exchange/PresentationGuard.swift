@@ -76,7 +76,7 @@ package enum PresentationGuard {
             return .adopt(ambiguous: ambiguous)
         }
         let told =
-            ambiguous
+            ambiguous && hasHold(item)
             ? item.notBefore?.remainingOfWait(at: evidence.now, boot: evidence.boot)
             : item.notBefore?.remaining(at: evidence.now, boot: evidence.boot)
         let wait = max(told ?? .zero, ambiguous ? .zero : floorRemaining(item, evidence))
@@ -125,6 +125,14 @@ package enum PresentationGuard {
         let durable = evidence.signIns?.mark(of: signIn)
         guard let copy = evidence.runtimeMarks[signIn] else { return durable }
         return max(copy, durable ?? copy)
+    }
+
+    /// Whether what is waited for is a hold, and not what a server asked for: it began when the token
+    /// came, or when a keyring that writes late took it.
+    private static func hasHold(_ item: SessionHeader) -> Bool {
+        guard let notBefore = item.notBefore else { return false }
+        return notBefore.since == item.lastRotation
+            || notBefore.span == RotationTiming.lateStoreHold
     }
 
     /// The floor counts from the last rotation; a sign-in is none.
