@@ -158,7 +158,7 @@ final class SimulatedAgent {
     }
 
     private func proceed() {
-        if let request = requests.first, !machine.isRepeating || !request.job.isQuestion {
+        if let request = requests.first, !machine.isRepeating || request.job.mayPrecedeRepetition {
             requests.removeFirst()
             return start(request.job)
         }

@@ -20,11 +20,12 @@ final class SimulatedProcess {
             }
         }
 
-        /// Whether it only asks the server, with an access token.
-        var isQuestion: Bool {
+        /// Whether it may come between a killed rotation and its repetition: what ends the session
+        /// anyway may, and what could make the repetition miss the server's grace may not.
+        var mayPrecedeRepetition: Bool {
             switch self {
-            case .question: true
-            case .load, .rotate, .signIn, .signOut: false
+            case .load, .rotate, .signOut: true
+            case .question, .signIn: false
             }
         }
     }

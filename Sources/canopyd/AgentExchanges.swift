@@ -66,6 +66,8 @@ extension Agent {
     ) -> Readiness {
         switch kind {
         case .signIn(let body):
+            // It may take half a minute and fail: the repetition would miss the server's grace.
+            guard !profile.machine.isRepeating else { return .later }
             var job = place.job(.signIn, profiles: [profile.name], settings)
             let defaults = settings.profiles[profile.name]
             job.secret = body
@@ -73,6 +75,7 @@ extension Agent {
             job.publishableKey = defaults?.publishableKey
             return .ready(job)
         case .secondFactor(let body):
+            guard !profile.machine.isRepeating else { return .later }
             var job = place.job(.secondFactor, profiles: [profile.name], settings)
             job.secret = body
             job.continuations = profile.challenges.map(\.challenge.continuation)
