@@ -66,7 +66,12 @@ extension SimulatedExchange {
             return
         }
         process.failures[kind, default: 0] += 1
-        let isLast = process.failures[kind] ?? 0 > repetitions
+        var count = process.failures[kind] ?? 0
+        if kind == .serverError {
+            // The repetition after a 503 that told to wait is one of those after a server's errors.
+            count += process.failures[.throttled] ?? 0
+        }
+        let isLast = count > repetitions
         episode.server.note(token) { $0.wasLastRetry = isLast }
     }
 

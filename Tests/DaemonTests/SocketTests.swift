@@ -294,7 +294,7 @@ struct ConnectionTests {
         #expect(try heavy.isAtEnd())
     }
 
-    @Test("Browsers, wrong methods and unknown profiles get their problem")
+    @Test("Browsers, wrong methods and a missing keyring get their problem")
     func problems() throws {
         let daemon = try RunningDaemon()
         let client = try daemon.connect()
@@ -305,9 +305,10 @@ struct ConnectionTests {
         #expect(wrong.status == 405)
         #expect(wrong.head.contains("\r\nAllow: GET, HEAD"))
         try client.send("GET /v1/token?profile=nobody HTTP/1.1\r\n\r\n")
+        // Nobody can tell whether it is signed in.
         let unknown = try client.answer()
-        #expect(unknown.status == 404)
-        #expect(unknown.body.contains(#""code":"unknown_profile""#))
+        #expect(unknown.status == 503)
+        #expect(unknown.body.contains(#""code":"keyring_unavailable""#))
         #expect(unknown.head.contains("\r\nContent-Type: application/problem+json"))
     }
 
