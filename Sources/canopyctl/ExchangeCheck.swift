@@ -86,7 +86,7 @@ struct ExchangeCheck {
         let process: pid_t
         do {
             let theirs = FileDescriptor(owning: pair[1])
-            process = try start(executable, channel: theirs.number)
+            process = try Spawn.start(executable, passing: [theirs.number])
         }
         let message = job.encoded(in: .ordinary)
         let sent = message.withBytes {
@@ -98,31 +98,7 @@ struct ExchangeCheck {
         }
         kill(process, SIGKILL)
         _ = Execution.wait(for: process)
-        return reports(in: received)
-    }
-
-    private static func start(
-        _ executable: String, channel: Int32
-    ) throws(SystemError) -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        // A copy above the target, or close-on-exec would stay where the two are one.
-        let copy = clinux_duplicate_above(channel, 16)
-        guard copy >= 0 else { throw .last("fcntl") }
-        defer { close(copy) }
-        posix_spawn_file_actions_adddup2(&actions, copy, 3)
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-        var vector: [UnsafeMutablePointer<CChar>?] = [strdup(executable), nil]
-        defer { for pointer in vector { free(pointer) } }
-        var process: pid_t = 0
-        let code = posix_spawn(
-            &process, executable, &actions, nil, &vector, clinux_environment())
-        guard code == 0 else {
-            throw SystemError("posix_spawn", code: code, subject: executable)
-        }
-        return process
+        return received.withUnsafeBytes { Report.whole(in: $0, memory: .ordinary).reports }
     }
 
     private static func read(_ descriptor: Int32, until deadline: BootTime) -> [UInt8] {
@@ -139,22 +115,5 @@ struct ExchangeCheck {
             received += chunk[..<count]
         }
         return received
-    }
-
-    private static func reports(in bytes: [UInt8]) -> [Report] {
-        bytes.withUnsafeBytes { bytes in
-            var reports: [Report] = []
-            var position = 0
-            while case .length(let length) = FieldReader.length(
-                UnsafeRawBufferPointer(rebasing: bytes[position...])),
-                position + length <= bytes.count
-            {
-                let body = UnsafeRawBufferPointer(
-                    rebasing: bytes[(position + 4)..<(position + length)])
-                if let report = Report(decoding: body, in: .ordinary) { reports.append(report) }
-                position += length
-            }
-            return reports
-        }
     }
 }

@@ -61,10 +61,6 @@ struct Examination {
         return access(String(cString: directory) + "/bus", F_OK) == 0
     }
 
-    private static let unlock =
-        "read -rs p && printf %s \"$p\" | gnome-keyring-daemon --replace --unlock "
-        + "--components=secrets"
-
     private static func noService(_ failure: Failure) -> Finding {
         Finding(
             .secretService, .failed, failure.detail, fix: "sudo apt-get install gnome-keyring")
@@ -91,7 +87,7 @@ struct Examination {
                 owner,
                 Finding(
                     .collection, .failed, "there is no default collection to keep a session in",
-                    fix: Examination.unlock),
+                    fix: Refusals.unlocking),
             ]
         }
         return [owner, Finding(.collection, .ok, path)] + unlocked(connection, path)
@@ -110,7 +106,7 @@ struct Examination {
                     Finding(
                         .unlocked, .failed,
                         "the collection is locked, and unlocking it needs somebody to answer",
-                        fix: Examination.unlock)
+                        fix: Refusals.unlocking)
                 ]
             }
             // The property and exit codes prove nothing: only a write that is read back does.

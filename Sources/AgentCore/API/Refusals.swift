@@ -99,6 +99,12 @@ package enum Refusals {
         }
     }
 
+    /// Asking a running gnome-keyring to unlock does nothing; replacing it does, and makes the login
+    /// keyring where there is none.
+    package static let unlocking =
+        "read -rs p && printf %s \"$p\" | gnome-keyring-daemon --replace --unlock "
+        + "--components=secrets"
+
     private static func fix(_ code: Problem.Code, _ profile: ProfileName) -> String? {
         let named = profile == .standard ? "" : " --profile \(profile)"
         switch code {
@@ -107,10 +113,7 @@ package enum Refusals {
         case .keyNotNative:
             return "canopyctl login\(named) --key pk_NATIVE_KEY"
         case .keyringLocked, .keyringUnavailable:
-            // Asking a running gnome-keyring to unlock does nothing; replacing it does, and makes
-            // the login keyring where there is none.
-            return "read -rs p && printf %s \"$p\" | gnome-keyring-daemon --replace --unlock "
-                + "--components=secrets"
+            return unlocking
         case .serverUnreachable, .serverError, .timeout:
             return "canopyctl status"
         case .refused:

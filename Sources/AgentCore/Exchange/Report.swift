@@ -172,6 +172,24 @@ package enum Report: Sendable {
         writer.field(tag, text)
     }
 
+    /// Every message that is whole, and how many bytes they take; what is no report is passed over.
+    package static func whole(
+        in bytes: UnsafeRawBufferPointer, memory: SecretMemory
+    ) -> (reports: [Report], consumed: Int) {
+        var reports: [Report] = []
+        var position = 0
+        while case .length(let length) = FieldReader.length(
+            UnsafeRawBufferPointer(rebasing: bytes[position...])),
+            position + length <= bytes.count
+        {
+            let body = UnsafeRawBufferPointer(
+                rebasing: bytes[(position + 4)..<(position + length)])
+            if let report = Report(decoding: body, in: memory) { reports.append(report) }
+            position += length
+        }
+        return (reports, position)
+    }
+
     /// Returns nil if the bytes (without the length in front) are no report.
     package init?(decoding bytes: UnsafeRawBufferPointer, in memory: SecretMemory) {
         guard let fields = FieldReader(bytes) else { return nil }

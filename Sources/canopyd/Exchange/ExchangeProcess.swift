@@ -142,20 +142,7 @@ final class ExchangeProcess {
     /// Hands on every whole message that has come.
     private func deliver() {
         guard let buffer = incoming?.secret() else { return }
-        var reports: [Report] = []
-        let consumed = buffer.withBytes { bytes -> Int in
-            var position = 0
-            while case .length(let length) = FieldReader.length(
-                UnsafeRawBufferPointer(rebasing: bytes[position...])),
-                position + length <= bytes.count
-            {
-                let body = UnsafeRawBufferPointer(
-                    rebasing: bytes[(position + 4)..<(position + length)])
-                if let report = Report(decoding: body, in: .locked) { reports.append(report) }
-                position += length
-            }
-            return position
-        }
+        let (reports, consumed) = buffer.withBytes { Report.whole(in: $0, memory: .locked) }
         guard consumed > 0 else { return }
         var rest = SecretBuffer(in: .locked)
         buffer.withBytes {

@@ -1,14 +1,13 @@
 internal import CLinux
 internal import Glibc
-internal import LinuxSystem
 
 /// Starting a child with nothing inherited but what is passed.
-enum Spawn {
+package enum Spawn {
     /// Starts `executable` without arguments; descriptor n of `passing` becomes 3 + n there, and -1
     /// is left out.
     ///
     /// Standard input and output are /dev/null, standard error is ours.
-    static func start(_ executable: String, passing: [Int32]) throws(SystemError) -> pid_t {
+    package static func start(_ executable: String, passing: [Int32]) throws(SystemError) -> Int32 {
         // Copies above all targets, so that no dup2 overwrites the source of a later one.
         var copies: [Int32] = []
         defer { for copy in copies where copy >= 0 { close(copy) } }
