@@ -14,13 +14,22 @@ final class Connection {
         /// The agent has the request. Leaves with its answer, or when the client goes.
         case waiting(Request)
         /// The answer is partly sent. Leaves when it is all sent.
-        case writing(OutgoingReply, thenCloses: Bool)
-        /// The answer to a request that was not read to its end is sent; the rest of the request
-        /// is thrown away, so that the client gets to the answer. Leaves with the connection.
+        case writing(OutgoingReply, then: Sequel)
+        /// The last answer is sent, and the client may be sending still; that is thrown away, so
+        /// that the client gets to the answer. Leaves with the connection.
         case draining(left: Int)
         /// Gets events. Leaves with the connection.
         case streaming
         case closed
+    }
+
+    /// What follows an answer.
+    enum Sequel {
+        case nextRequest
+        case end
+        /// The end, once the client has ended or said enough: it would not read an answer whose
+        /// sender is gone while it sends.
+        case drainedEnd
     }
 
     /// The route, or why there is none.

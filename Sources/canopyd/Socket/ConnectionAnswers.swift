@@ -19,7 +19,7 @@ extension Connection {
         if sent < reply.count {
             connections.operations.add(self, at: .now)
             phase = .writing(
-                OutgoingReply(head: [], .secret(reply), sent: sent), thenCloses: false)
+                OutgoingReply(head: [], .secret(reply), sent: sent), then: .nextRequest)
             wait(for: .writable)
         }
         return true
@@ -36,45 +36,66 @@ extension Connection {
 
         releaseSecret()
         let closes = !request.keepAlive || connections.isStopping
+        let sequel: Sequel = closes ? drains ? .drainedEnd : .end : .nextRequest
         connections.head.removeAll(keepingCapacity: true)
-        reply.appendHead(to: &connections.head, closes: closes)
+        reply.appendHead(to: &connections.head, closes: closes, date: .now)
         var outgoing = OutgoingReply(
             head: connections.head, request.isHead ? .none : reply.body)
         guard outgoing.send(on: socket) else { return close() }
         guard outgoing.isSent else {
             connections.operations.add(self, at: .now)
-            phase = .writing(outgoing, thenCloses: closes)
+            phase = .writing(outgoing, then: sequel)
             return wait(for: .writable)
         }
-        answerSent(thenCloses: closes, drains: drains)
+        go(on: sequel)
     }
 
-    private func answerSent(thenCloses closes: Bool, drains: Bool = false) {
-        guard !closes else {
-            guard drains else { return close() }
-            socket.endSending()
+    private func go(on sequel: Sequel) {
+        switch sequel {
+        case .nextRequest:
+            phase = .reading
+            wait(for: .readable)
+            if pending.count > 0 {
+                isQueued = true
+                connections.queue(self)
+            }
+        case .end:
+            close()
+        case .drainedEnd:
             connections.operations.add(self, at: .now)
-            phase = .draining(left: Limits.requestDrainBytes)
-            return wait(for: .readable)
+            drain()
         }
-        phase = .reading
+    }
+
+    /// Says that nothing more comes, and throws away what the client sends.
+    private func drain() {
+        socket.endSending()
+        phase = .draining(left: Limits.requestDrainBytes)
         wait(for: .readable)
-        if pending.count > 0 {
-            isQueued = true
-            connections.queue(self)
-        }
+    }
+
+    /// Gives a client that is not let in the reason as its only answer, whatever it asks.
+    func turnAway(_ problem: Problem) {
+        let reply = Reply(problem)
+        connections.head.removeAll(keepingCapacity: true)
+        reply.appendHead(to: &connections.head, closes: true, date: .now)
+        var outgoing = OutgoingReply(head: connections.head, reply.body)
+        // It fits into the buffer of a new socket; a client that is gone needs no answer.
+        guard outgoing.send(on: socket), outgoing.isSent else { return close() }
+        connections.farewells.add(self, at: .now)
+        drain()
     }
 
     /// Goes on where the socket took no more.
     func resumeSending() {
         switch phase {
-        case .writing(var outgoing, let closes):
+        case .writing(var outgoing, let sequel):
             guard outgoing.send(on: socket) else { return close() }
             if outgoing.isSent {
                 endDeadline()
-                answerSent(thenCloses: closes)
+                go(on: sequel)
             } else {
-                phase = .writing(outgoing, thenCloses: closes)
+                phase = .writing(outgoing, then: sequel)
             }
         case .streaming:
             flushEvents()

@@ -11,7 +11,7 @@ extension Connection {
         case .accepted(let initial):
             connections.answered(.events, status: 200, after: .now - request.began)
             var start: [UInt8] = []
-            Reply.events.appendHead(to: &start, closes: true)
+            Reply.events.appendHead(to: &start, closes: true, date: .now)
             dropPending()
             phase = .streaming
             events.add(start, key: "head")

@@ -11,8 +11,7 @@ extension Connection {
             guard !isQueued else { return }
             let kept = pending.count
             guard let count = read(to: connections.input[kept...]) else { return }
-            restorePending()
-            take(kept + count)
+            take(kept + count, searched: kept > 0 ? restorePending() : 0)
         case .readingBody(let request, let outcome, let body, let left):
             guard let count = read(to: connections.input.prefix(left)) else { return }
             let bytes = UnsafeMutableRawBufferPointer(rebasing: connections.input[..<count])
@@ -35,8 +34,9 @@ extension Connection {
     /// Serves a request out of the connection's own buffer.
     func serveBuffered() {
         isQueued = false
-        guard case .reading = phase, pending.count > 0 else { return }
-        take(restorePending())
+        let count = pending.count
+        guard case .reading = phase, count > 0 else { return }
+        take(count, searched: restorePending())
     }
 
     /// Returns the number of bytes read; nil when there are none, or no more.
@@ -55,17 +55,16 @@ extension Connection {
 
     // MARK: What waits for its turn
 
-    /// Moves the pending bytes to the start of the shared buffer; returns how many there were.
-    @discardableResult
+    /// Moves the pending bytes to the start of the shared buffer; returns how many of them have been
+    /// searched for the head's end.
     private func restorePending() -> Int {
-        let count = pending.restore(to: connections.input)
-        if count > 0 { connections.pendingBytes -= count }
-        return count
+        connections.pendingBytes -= pending.count
+        return pending.restore(to: connections.input)
     }
 
-    private func keepPending(_ bytes: UnsafeRawBufferPointer) {
+    private func keepPending(_ bytes: UnsafeRawBufferPointer, searched: Int = 0) {
         guard !bytes.isEmpty else { return }
-        pending.keep(bytes)
+        pending.keep(bytes, searched: searched)
         connections.pendingBytes += bytes.count
     }
 
@@ -76,14 +75,14 @@ extension Connection {
 
     // MARK: Requests
 
-    /// Takes the first `count` bytes of the shared buffer for a request's start.
-    private func take(_ count: Int) {
+    /// Takes the first `count` bytes of the shared buffer for a request's start; the end of its head
+    /// is not among those that have been `searched`.
+    private func take(_ count: Int, searched: Int) {
         let bytes = UnsafeRawBufferPointer(rebasing: connections.input[..<count])
-        if pending.searched == 0, answerFromMemory(bytes) { return }
-        switch RequestHead.parse(bytes, from: pending.searched) {
+        if searched == 0, answerFromMemory(bytes) { return }
+        switch RequestHead.parse(bytes, from: searched) {
         case .incomplete:
-            pending.searched = count
-            keepPending(bytes)
+            keepPending(bytes, searched: count)
             if deadline.list == nil { connections.operations.add(self, at: .now) }
             wait(for: .readable)
             connections.makeRoom()
@@ -93,7 +92,6 @@ extension Connection {
                 Request(label: .none, isHead: false, keepAlive: false, began: .now))
             answer(Reply(Problem(fault)), drains: true)
         case .head(let head, let length):
-            pending.searched = 0
             begin(head, bytes, length)
         }
     }

@@ -7,24 +7,26 @@ struct PendingInput: ~Copyable {
     private var bytes: UnsafeMutableRawBufferPointer?
 
     /// How many of the bytes have been searched for the head's end in vain.
-    var searched = 0
+    private var searched = 0
 
     var count: Int { bytes?.count ?? 0 }
 
-    /// Takes a copy of `bytes`; there must be none yet.
-    mutating func keep(_ bytes: UnsafeRawBufferPointer) {
+    /// Takes a copy of `bytes`, of which so many are `searched`; there must be none yet.
+    mutating func keep(_ bytes: UnsafeRawBufferPointer, searched: Int = 0) {
         precondition(self.bytes == nil, "input that is pending was not looked at")
         guard !bytes.isEmpty else { return }
         let kept = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
         kept.copyMemory(from: bytes)
         self.bytes = kept
+        self.searched = searched
     }
 
-    /// Moves the bytes to the start of `buffer`; returns how many there were.
+    /// Moves the bytes to the start of `buffer`; returns how many of them have been searched.
     mutating func restore(to buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard let bytes else { return 0 }
         buffer.copyMemory(from: UnsafeRawBufferPointer(bytes))
-        return drop()
+        drop()
+        return searched
     }
 
     /// Returns how many there were.
