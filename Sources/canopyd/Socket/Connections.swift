@@ -75,8 +75,9 @@ final class Connections {
 
     var count: Int { open.count }
 
-    /// Serves the peer of `descriptor`, which is closed when that is over.
-    func add(_ descriptor: Int32) throws(SystemError) {
+    /// Serves the peer of `descriptor`, which is closed when that is over; returns whether it has
+    /// asked already.
+    func add(_ descriptor: Int32) throws(SystemError) -> Bool {
         lastNumber += 1
         let id = ClientID(number: lastNumber)
         let connection = Connection(id, descriptor, self)
@@ -84,7 +85,7 @@ final class Connections {
         open[id] = connection
         peak = max(peak, open.count)
         // Most clients have sent their request by now.
-        connection.receive()
+        return connection.receive()
     }
 
     /// Tells the peer of `descriptor` why it is not let in; it is closed when the peer has read it.
