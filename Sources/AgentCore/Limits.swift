@@ -208,6 +208,16 @@ package enum Limits {
     /// Enforced by `Connection`.
     package static let requestDrainBytes = 1 << 20
 
+    /// Clients that are told that there are too many, at a time: each takes a descriptor.
+    ///
+    /// An honest one has read that in a moment. Enforced by `Connections`, which cuts off the first.
+    package static let farewells = 32
+
+    /// Seconds that a client gets to read that there are too many.
+    ///
+    /// Enforced by `Connections`.
+    package static let farewellSeconds = 2
+
     /// Events that wait for a subscriber: two kinds of each profile, of each the latest.
     ///
     /// Only names that come and go while one does not read make more. Enforced by `Connection`,
@@ -265,7 +275,8 @@ package enum Limits {
     /// Enforced by `Listener`.
     package static let descriptorsPerProfile = 4
 
-    /// Descriptors that connections leave to everything else: locks, the bus, the log, credentials.
+    /// Descriptors that connections leave to everything else: locks, the bus, the log, credentials,
+    /// ``farewells``.
     ///
     /// Enforced by `Listener`.
     package static let descriptorsKept = 128
@@ -284,6 +295,21 @@ package enum Limits {
     ///
     /// Enforced by `JournalLine`.
     package static let logValueBytes = 1024
+
+    /// Profiles that a notice on the desktop names; more than these few nobody reads off a bubble.
+    ///
+    /// Enforced by `SignInNoticeText`.
+    package static let noticeProfiles = 5
+
+    /// Characters of an address that a notice on the desktop shows: RFC 5321 allows 254.
+    ///
+    /// Enforced by `SignInNoticeText`.
+    package static let noticeEmailCharacters = 254
+
+    /// Bytes of the record of what the desktop was told: some 100 for each of ``profiles``.
+    ///
+    /// Enforced by `NotificationService`.
+    package static let noticeRecordBytes = 1 << 20
 
     /// Connections to the sandbox at a time: below the usual limit of 1024 descriptors.
     ///

@@ -12,6 +12,7 @@ extension Agent {
         answerWaiters(of: profile, at: now)
         if isStopping, profile.process == nil, !profile.isStarting { dismiss(profile, at: now) }
         subscribers.tell(profile, at: now)
+        notifications.saw(profile.name, profile.standing, at: now.boot)
         chooseWatches(at: now)
     }
 
@@ -179,6 +180,8 @@ extension Agent {
             profile.machine.exchangeProgressed(progress, at: now)
         case .report(.keyring(let standing)):
             heard(standing)
+        case .report(.memoryUnlocked(let reason)):
+            MemoryWarning.give(of: "canopyd-exchange", reason)
         case .report(.searched):
             break  // Only a load searches.
         case .report(.ended(_, let outcome)):
@@ -267,10 +270,12 @@ extension Agent {
         case .session, .tooEarly:
             return .profile(profile.view(at: now))
         case .failed(let failure):
-            return Reply(
-                job == .signOut
-                    ? Refusals.signOutFailed(failure, profile.name)
-                    : Refusals.problem(failure, profile.name))
+            return switch job {
+            case .signOut: Reply(Refusals.signOutFailed(failure, profile.name))
+            case .revokeSession: Reply(Refusals.revocationFailed(failure, profile.name))
+            case .load, .rotate, .signIn, .secondFactor, .identity, .sessions, .examine:
+                Reply(Refusals.problem(failure, profile.name))
+            }
         case .signInRequired(let reason, _, _):
             return Reply(Refusals.signInRequired(reason, profile.name))
         case .signedOut:

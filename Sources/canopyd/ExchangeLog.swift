@@ -29,6 +29,11 @@ enum ExchangeLog {
             } else if job == .signIn || job == .secondFactor {
                 Journal.write(.signedIn, (.profile, name), generation, seconds)
             }
+        case .failed(let failure) where failure.kind == .refused && isQuestion(job):
+            // Whoever asked is told; the session is as well as it was.
+            Journal.write(
+                .exchangeFailing, (.profile, name), (.code, Problem.Code.refused.rawValue),
+                (.error, failure.detail), seconds)
         case .failed(let failure):
             let code = Refusals.code(of: failure)
             let event: JournalEvent =
@@ -62,6 +67,14 @@ enum ExchangeLog {
             .rotationsMissed, (.profile, profile.name.text),
             (.generation, String(session.generation)), (.duration, text(gap.span)),
             (.missed, String(gap.missed)))
+    }
+
+    /// Whether a client asks something of the server that changes nothing in the profile.
+    private static func isQuestion(_ job: JobKind) -> Bool {
+        switch job {
+        case .identity, .sessions, .revokeSession: true
+        case .load, .signIn, .rotate, .signOut, .secondFactor, .examine: false
+        }
     }
 
     private static func recovered(_ profile: ServedProfile) {

@@ -51,8 +51,9 @@ package enum Refusals {
 
     package static func unknownProfile(_ profile: ProfileName) -> Problem {
         Problem(
-            .unknownProfile, "nothing is signed in under the name \(profile)", profile: profile,
-            fix: fix(.unknownProfile, profile))
+            .unknownProfile,
+            "no session is kept under the name \(profile); canopyctl profiles lists the names",
+            profile: profile, fix: fix(.unknownProfile, profile))
     }
 
     package static func problem(_ rejection: Rejection, _ profile: ProfileName) -> Problem {
@@ -105,11 +106,16 @@ package enum Refusals {
         "read -rs p && printf %s \"$p\" | gnome-keyring-daemon --replace --unlock "
         + "--components=secrets"
 
+    /// The command that signs the profile in.
+    package static func signingIn(_ profile: ProfileName) -> String {
+        profile == .standard ? "canopyctl login" : "canopyctl login --profile \(profile)"
+    }
+
     private static func fix(_ code: Problem.Code, _ profile: ProfileName) -> String? {
         let named = profile == .standard ? "" : " --profile \(profile)"
         switch code {
         case .unknownProfile, .signInRequired, .credentialsRejected:
-            return "canopyctl login\(named)"
+            return signingIn(profile)
         case .keyNotNative:
             return "canopyctl login\(named) --key pk_NATIVE_KEY"
         case .keyringLocked, .keyringUnavailable:
@@ -143,6 +149,14 @@ package enum Refusals {
         Problem(
             .timeout, "the answer did not come before the request's deadline; the work goes on",
             profile: profile, fix: "canopyctl status")
+    }
+
+    /// What is told of a session that the server will not end, or does not know.
+    package static func revocationFailed(_ failure: Failure, _ profile: ProfileName) -> Problem {
+        guard failure.kind == .refused else { return problem(failure, profile) }
+        let named = profile == .standard ? "" : " --profile \(profile)"
+        return Problem(
+            .refused, failure.detail, profile: profile, fix: "canopyctl sessions\(named)")
     }
 
     /// What a sign-out that could not reach the server says.
