@@ -31,7 +31,7 @@ struct JSONOutputTests {
         let commands = help.matches(of: #/(?m)^  ([a-z-]+)  /#).map { String($0.1) }
         #expect(commands.count > 15)
         let speaking = try commands.filter {
-            try stage.canopyctl($0, "--help").output.contains("--json ")
+            try stage.canopyctl($0, "--help").output.contains("-j, --json ")
         }
         #expect(
             Set(speaking) == [
