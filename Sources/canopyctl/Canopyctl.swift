@@ -9,6 +9,11 @@ enum Canopyctl {
     static func main() {
         // A reader that has gone is an error of write(2) like others, not a silent death.
         signal(SIGPIPE, SIG_IGN)
+        LockedMemory.onRefusal { refusal in
+            StandardError.say(
+                "canopyctl: warning: what is secret may be swapped to disk, for memory cannot be "
+                    + "locked (\(refusal)); raise the limit: ulimit -l 8192")
+        }
         do throws(Complaint) {
             exit(try run().rawValue)
         } catch {

@@ -32,6 +32,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
     case credentialWaits = "credential_waits"
     case credentialUndelivered = "credential_undelivered"
     case credentialRefused = "credential_refused"
+    case noticeRefused = "notice_refused"
+    case memoryUnlocked = "memory_unlocked"
 
     /// A sentence that never varies; what does is a field.
     package var message: StaticString {
@@ -67,6 +69,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .credentialWaits: "A credential's request waits"
         case .credentialUndelivered: "A credential cannot be delivered"
         case .credentialRefused: "A unit is refused its credential"
+        case .noticeRefused: "The desktop does not show a notice"
+        case .memoryUnlocked: "Secrets are in memory that may be swapped to disk"
         }
     }
 
@@ -78,7 +82,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .stoppedUnstored, .configurationIgnored, .exchangeFailed, .exchangeDied,
             .successorUnstored, .connectionsPaused, .connectionForeign, .connectionRefused,
             .pathUnwatched, .pathRemade, .descriptorUseless, .credentialWaits,
-            .credentialRefused:
+            .credentialRefused, .noticeRefused, .memoryUnlocked:
             .warning
         case .serving, .stopping, .stopped, .configurationRead, .signedIn, .signedOut,
             .signInRefused, .recovered:
@@ -122,6 +126,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .credentialWaits: "b4f53500845b4394bbc5f138c53e416a"
         case .credentialUndelivered: "90308ce8d13f441fb57c4caf6f62b8ec"
         case .credentialRefused: "f9becf7ff0ff4a5680cb875d2b4c8e4f"
+        case .noticeRefused: "efadff7194863149a15f9c19d28bdec5"
+        case .memoryUnlocked: "97ae64d735c9ae847a79a32368a09d12"
         }
     }
 }
