@@ -302,6 +302,21 @@ package enum Limits {
     /// Enforced by `JournalLine`.
     package static let logValueBytes = 1024
 
+    /// Profiles that a notice on the desktop names; more than these few nobody reads off a bubble.
+    ///
+    /// Enforced by `SignInNoticeText`.
+    package static let noticeProfiles = 5
+
+    /// Characters of an address that a notice on the desktop shows: RFC 5321 allows 254.
+    ///
+    /// Enforced by `SignInNoticeText`.
+    package static let noticeEmailCharacters = 254
+
+    /// Bytes of the record of what the desktop was told: some 100 for each of ``profiles``.
+    ///
+    /// Enforced by `NotificationService`.
+    package static let noticeRecordBytes = 1 << 20
+
     /// Connections to the sandbox at a time: below the usual limit of 1024 descriptors.
     ///
     /// Enforced by the sandbox's `Server`.
@@ -317,4 +332,10 @@ package enum Limits {
     ///
     /// INTERFACE asks for an end within 2. Enforced by `Canopyd`.
     package static let stopSeconds = 1
+
+    /// Seconds that the service manager has to wait for an end: above the sum of a rotation's own
+    /// deadlines, five answers of 40 s at the most, the waits between them and the store.
+    ///
+    /// The unit's `TimeoutStopSec=`. Enforced by `ServiceUnit`, for the doctor.
+    package static let unitStopSeconds = 300
 }

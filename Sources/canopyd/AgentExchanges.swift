@@ -12,6 +12,7 @@ extension Agent {
         answerWaiters(of: profile, at: now)
         if isStopping, profile.process == nil, !profile.isStarting { dismiss(profile, at: now) }
         subscribers.tell(profile, at: now)
+        notifications.saw(profile.name, profile.standing, at: now.boot)
         chooseWatches(at: now)
     }
 
@@ -179,6 +180,8 @@ extension Agent {
             profile.machine.exchangeProgressed(progress, at: now)
         case .report(.keyring(let standing)):
             heard(standing)
+        case .report(.memoryUnlocked(let reason)):
+            MemoryWarning.give(of: "canopyd-exchange", reason)
         case .report(.searched):
             break  // Only a load searches.
         case .report(.ended(_, let outcome)):
@@ -223,7 +226,7 @@ extension Agent {
         follow(outcome, of: exchange.job, profile, at: now)
         ExchangeLog.write(
             outcome, of: exchange.job, for: profile, before: before,
-            took: now.boot - exchange.began)
+            took: now.boot - exchange.began, at: now)
         answerAsker(of: profile, outcome, exchange.job, at: now)
     }
 

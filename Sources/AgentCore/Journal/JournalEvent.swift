@@ -13,6 +13,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
     case signInRefused = "sign_in_refused"
     case signInRequired = "sign_in_required"
     case rotated
+    case rotationsMissed = "rotations_missed"
     case exchangeFailed = "exchange_failed"
     case exchangeFailing = "exchange_failing"
     case recovered
@@ -32,6 +33,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
     case credentialWaits = "credential_waits"
     case credentialUndelivered = "credential_undelivered"
     case credentialRefused = "credential_refused"
+    case noticeRefused = "notice_refused"
+    case memoryUnlocked = "memory_unlocked"
 
     /// A sentence that never varies; what does is a field.
     package var message: StaticString {
@@ -48,6 +51,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .signInRefused: "A sign-in was refused"
         case .signInRequired: "A new sign-in is needed"
         case .rotated: "Rotated"
+        case .rotationsMissed: "Rotations were missed before canopyd started"
         case .exchangeFailed: "An exchange failed"
         case .exchangeFailing: "An exchange failed again"
         case .recovered: "Exchanges work again"
@@ -67,6 +71,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .credentialWaits: "A credential's request waits"
         case .credentialUndelivered: "A credential cannot be delivered"
         case .credentialRefused: "A unit is refused its credential"
+        case .noticeRefused: "The desktop does not show a notice"
+        case .memoryUnlocked: "Secrets are in memory that may be swapped to disk"
         }
     }
 
@@ -78,10 +84,10 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .stoppedUnstored, .configurationIgnored, .exchangeFailed, .exchangeDied,
             .successorUnstored, .connectionsPaused, .connectionForeign, .connectionRefused,
             .pathUnwatched, .pathRemade, .descriptorUseless, .credentialWaits,
-            .credentialRefused:
+            .credentialRefused, .noticeRefused, .memoryUnlocked:
             .warning
         case .serving, .stopping, .stopped, .configurationRead, .signedIn, .signedOut,
-            .signInRefused, .recovered:
+            .signInRefused, .recovered, .rotationsMissed:
             .info
         case .rotated, .exchangeFailing: .debug
         }
@@ -103,6 +109,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .signInRefused: "62ff6c1b5df74f309287b6517ffff3ea"
         case .signInRequired: "687e79eff88c4c36a90c02d3826e5677"
         case .rotated: "902398433bc34cf193ac459d6c2f4321"
+        case .rotationsMissed: "704c9700a287415285ac4ad8811c0740"
         case .exchangeFailed: "f6f92884f9a24901b8ee8d7f5b8e4db2"
         case .exchangeFailing: "36516041d71d45ecac81451af0e90e33"
         case .recovered: "3f74c8c5ce3c4fa99df5722e65c503e2"
@@ -122,6 +129,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .credentialWaits: "b4f53500845b4394bbc5f138c53e416a"
         case .credentialUndelivered: "90308ce8d13f441fb57c4caf6f62b8ec"
         case .credentialRefused: "f9becf7ff0ff4a5680cb875d2b4c8e4f"
+        case .noticeRefused: "efadff7194863149a15f9c19d28bdec5"
+        case .memoryUnlocked: "97ae64d735c9ae847a79a32368a09d12"
         }
     }
 }
