@@ -272,7 +272,7 @@ extension Agent {
         follow(outcome, of: exchange.job, profile, at: now)
         ExchangeLog.write(
             outcome, of: exchange.job, for: profile, before: before,
-            took: now.boot - exchange.began)
+            took: now.boot - exchange.began, at: now)
         if asksAgain(outcome, profile, at: now) { return }
         answerAsker(of: profile, outcome, exchange.job, at: now)
     }
