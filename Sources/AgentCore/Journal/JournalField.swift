@@ -14,6 +14,8 @@ package enum JournalField: String, CaseIterable, Sendable {
     case line
     case uid
     case version
+    /// How many rotations were not made.
+    case missed
     /// What to do about it.
     case fix
     /// How many lines of the same kind were left out before this one.
