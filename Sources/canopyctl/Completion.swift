@@ -221,7 +221,8 @@ enum Completion: Command {
                 // What is completed from -- on is another program's line.
                 lines.append(
                     "complete -c canopyctl -n '__fish_seen_subcommand_from \(command.name); "
-                        + "and contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'")
+                        + "and contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'"
+                )
             } else if !choices(of: command).isEmpty {
                 lines.append("complete -c canopyctl \(condition) -a '\(choices(of: command))'")
             }

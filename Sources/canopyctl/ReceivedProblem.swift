@@ -51,8 +51,9 @@ struct ReceivedProblem {
         }
     }
 
-    /// What else may mend it: a name that is not known may be a slip of the hand. The title says
-    /// all that the detail does.
+    /// What else may mend it.
+    ///
+    /// A name that is not known may be a slip of the hand. The title says all that the detail does.
     private var alternative: String? {
         code == .unknownProfile ? ", or see the names: canopyctl profiles" : nil
     }

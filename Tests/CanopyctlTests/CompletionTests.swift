@@ -36,7 +36,8 @@ struct CompletionTests {
             (["setup-headless", "--seal-with", "t"], "tpm2"),
             (["token", "--profile", "w"], "work"), (["token", "-p", "w"], "work"),
             // As bash splits --profile=w.
-            (["token", "--profile", "=", "w"], "work"), (["token", "--profile", "="], "default work"),
+            (["token", "--profile", "=", "w"], "work"),
+            (["token", "--profile", "="], "default work"),
             (["revoke", ""], "other_2"), (["revoke", "--profile", "work", "s"], "sess_1"),
             (["revoke", "--profile", "=", "work", "s"], "sess_1"),
             (["exec", "--", "canopyctl-nosuch"], ""), (["exec", "--", "mkfif"], "mkfifo"),

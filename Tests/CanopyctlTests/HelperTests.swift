@@ -172,14 +172,19 @@ struct HelperTests {
     func curl() throws {
         let daemon = try daemon()
         let fake = daemon.directory + "/curl"
-        try #"""
-        #!/bin/sh
-        [ "$1" = --header ] && cat "${2#@}"
-        shift 2
-        printf '<%s>' "$@"
-        exit 22
-        """#.write(toFile: fake, atomically: true, encoding: .utf8)
-        chmod(fake, 0o755)
+        let script = #"""
+            #!/bin/sh
+            [ "$1" = --header ] && cat "${2#@}"
+            shift 2
+            printf '<%s>' "$@"
+            exit 22
+            """#
+        // Written by another process: while a test beside this one starts a program, that has for a
+        // moment whatever we have open, and a file that is open for writing cannot be run.
+        let written = try Canopyctl.run(
+            ["-c", "cat >'\(fake)' && chmod 755 '\(fake)'"],
+            environment: ["PATH": "/usr/bin:/bin"], input: script, program: "/bin/sh")
+        #expect(written.exitCode == 0)
         let outcome = try Canopyctl.run(
             ["curl", "--", "-d", "a b", "--fail", "http://localhost/"], daemon: daemon,
             environment: ["PATH": daemon.directory + ":/usr/bin:/bin"])
