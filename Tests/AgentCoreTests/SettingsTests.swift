@@ -85,6 +85,22 @@ struct SettingsTests {
         #expect(parsed.settings.policies[.standard]?.allowUnits == ["a.service", "b.service"])
     }
 
+    @Test("A policy that names nobody is a warning that names its line, and is in force")
+    func emptyPolicy() throws {
+        let parsed = parse(
+            "[policy work]\n# AllowUnit=a.service\n[policy default]\nAllowUnit=a.service\n"
+                + "[policy late]\nAllowExecutable=/a\nAllowExecutable=\n[policy late]\n")
+        #expect(parsed.errors.isEmpty)
+        #expect(parsed.warnings.map(\.line) == [1, 5])
+        #expect(
+            parsed.warnings.map(\.text).allSatisfy {
+                $0.contains("names no program, so that none may use the profile's session")
+            })
+        #expect(parsed.settings.policies[try ProfileName("work")] == AccessPolicy())
+        #expect(parsed.settings.policies[try ProfileName("late")] == AccessPolicy())
+        #expect(parsed.settings.executablesAllowed.isEmpty)
+    }
+
     @Test("The last assignment counts, and an empty one is the default again")
     func repeated() {
         #expect(parse("[limits]\nConnections=1\nConnections=2").settings.connections == 2)

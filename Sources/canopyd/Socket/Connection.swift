@@ -49,6 +49,7 @@ final class Connection {
     }
 
     let id: ClientID
+    let caller: Caller
     private let descriptor: Int32
     // It outlives us: it is what holds us.
     private unowned(unsafe) let connections: Connections
@@ -72,8 +73,9 @@ final class Connection {
     /// Where the connection stands among those with a deadline.
     var deadline = Deadlines.Place()
 
-    init(_ id: ClientID, _ descriptor: Int32, _ connections: Connections) {
+    init(_ id: ClientID, _ caller: Caller, _ descriptor: Int32, _ connections: Connections) {
         self.id = id
+        self.caller = caller
         self.descriptor = descriptor
         self.connections = connections
     }
@@ -295,7 +297,9 @@ final class Connection {
             return false
         }
         let now = Moment.now
-        guard let reply = connections.agent.preparedToken(wish, at: now) else { return false }
+        guard let reply = connections.agent.preparedToken(wish, for: caller, at: now) else {
+            return false
+        }
         let sent = reply.withBytes {
             Connection.taken(clinux_send(descriptor, $0.baseAddress, $0.count))
         }

@@ -69,11 +69,15 @@ final class Connections {
 
     var count: Int { open.count }
 
+    /// Who the client is; nil once it is gone.
+    func caller(of client: ClientID) -> Caller? { open[client]?.caller }
+
     /// Serves the peer of `descriptor`, which is closed when that is over.
-    func add(_ descriptor: Int32) throws(SystemError) {
+    func add(_ descriptor: Int32, _ peer: PeerCredentials) throws(SystemError) {
         lastNumber += 1
         let id = ClientID(number: lastNumber)
-        let connection = Connection(id, descriptor, self)
+        let caller = Caller(peer, on: descriptor, since: .now)
+        let connection = Connection(id, caller, descriptor, self)
         try connection.start(loop)
         open[id] = connection
         peak = max(peak, open.count)

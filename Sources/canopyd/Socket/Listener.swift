@@ -105,7 +105,7 @@ final class Listener {
             guard connections.count < min(limit, max(1, descriptors - kept)) else {
                 return refuse(client)
             }
-            try connections.add(client)
+            try connections.add(client, peer)
         } catch {
             Journal.write(.connectionRefused, (.error, error.description))
             Glibc.close(client)
