@@ -208,6 +208,16 @@ package enum Limits {
     /// Enforced by `Connection`.
     package static let requestDrainBytes = 1 << 20
 
+    /// Clients that are told that there are too many, at a time: each takes a descriptor.
+    ///
+    /// An honest one has read that in a moment. Enforced by `Connections`, which cuts off the first.
+    package static let farewells = 32
+
+    /// Seconds that a client gets to read that there are too many.
+    ///
+    /// Enforced by `Connections`.
+    package static let farewellSeconds = 2
+
     /// Events that wait for a subscriber: two kinds of each profile, of each the latest.
     ///
     /// Only names that come and go while one does not read make more. Enforced by `Connection`,
@@ -265,7 +275,8 @@ package enum Limits {
     /// Enforced by `Listener`.
     package static let descriptorsPerProfile = 4
 
-    /// Descriptors that connections leave to everything else: locks, the bus, the log, credentials.
+    /// Descriptors that connections leave to everything else: locks, the bus, the log, credentials,
+    /// ``farewells``.
     ///
     /// Enforced by `Listener`.
     package static let descriptorsKept = 128

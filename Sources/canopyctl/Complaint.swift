@@ -10,7 +10,7 @@ struct Complaint: Error {
     /// The cause in somebody else's words: the daemon's, the server's or the kernel's.
     let detail: String?
 
-    /// What to do about it; a line of its own.
+    /// What to do about it, as the rest of a line after a semicolon.
     let cure: String?
 
     init(_ exitCode: ExitCode, _ what: String, detail: String? = nil, cure: String? = nil) {
@@ -34,11 +34,17 @@ struct Complaint: Error {
                 + "compare canopyd --version and canopyctl --version")
     }
 
-    /// Tells the user on standard error.
-    func print() {
+    /// What is wrong, why, and what to do: one line, so that a tool or a log that passes on a line
+    /// of ours passes on the cure as well.
+    var line: String {
         var line = what
         if let detail, !detail.isEmpty { line += " (\(detail))" }
-        StandardError.say(StandardError.style.alarming("canopyctl:") + " " + Plain.line(line))
-        if let cure { StandardError.say(Plain.line(cure)) }
+        if let cure { line += "; \(cure)" }
+        return Plain.line(line)
+    }
+
+    /// Tells the user on standard error.
+    func print() {
+        StandardError.say(StandardError.style.alarming("canopyctl:") + " " + line)
     }
 }

@@ -22,7 +22,7 @@ enum DockerCredential: Command {
             try answer(arguments.operands[0], arguments)
         } catch {
             // The tools read the error from standard output.
-            if error.exitCode != .usage { try StandardOutput.print(Plain.line(error.what)) }
+            if error.exitCode != .usage { try StandardOutput.print(error.line) }
             throw error
         }
         return .done

@@ -29,7 +29,8 @@ struct ReceivedProblem {
         var words = code.map { "\($0.title)" } ?? title
         if let first = words.first { words = first.lowercased() + words.dropFirst() }
         if let profile { words = "profile \(profile): \(words)" }
-        if let reason { words += ": \(reason.words)" }
+        // canopyd's detail says the same, at more length.
+        if let reason, detail?.isEmpty != false { words += ": \(reason.words)" }
         return words
     }
 

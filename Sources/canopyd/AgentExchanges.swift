@@ -271,10 +271,12 @@ extension Agent {
         case .session, .tooEarly:
             return .profile(profile.view(at: now))
         case .failed(let failure):
-            return Reply(
-                job == .signOut
-                    ? Refusals.signOutFailed(failure, profile.name)
-                    : Refusals.problem(failure, profile.name))
+            return switch job {
+            case .signOut: Reply(Refusals.signOutFailed(failure, profile.name))
+            case .revokeSession: Reply(Refusals.revocationFailed(failure, profile.name))
+            case .load, .rotate, .signIn, .secondFactor, .identity, .sessions, .examine:
+                Reply(Refusals.problem(failure, profile.name))
+            }
         case .signInRequired(let reason, _, _):
             return Reply(Refusals.signInRequired(reason, profile.name))
         case .signedOut:

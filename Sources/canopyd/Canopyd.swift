@@ -255,11 +255,6 @@ enum Canopyd {
         return "Serving; " + states.joined(separator: ", ")
     }
 
-    private static func earlier(_ one: BootTime?, _ other: BootTime?) -> BootTime? {
-        guard let one else { return other }
-        return other.map { min($0, one) } ?? one
-    }
-
     // MARK: Words
 
     private static func print(_ text: String) {

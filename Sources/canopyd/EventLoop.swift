@@ -364,6 +364,12 @@ private final class BootTimer {
     deinit { sd_event_source_disable_unref(source) }
 }
 
+/// The earlier of two times of which there may be none.
+func earlier(_ one: BootTime?, _ other: BootTime?) -> BootTime? {
+    guard let one else { return other }
+    return other.map { min($0, one) } ?? one
+}
+
 /// libsystemd's calls return a negative `errno`.
 @discardableResult
 private func check(

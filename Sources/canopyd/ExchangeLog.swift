@@ -28,6 +28,11 @@ enum ExchangeLog {
             } else if job == .signIn || job == .secondFactor {
                 Journal.write(.signedIn, (.profile, name), generation, seconds)
             }
+        case .failed(let failure) where failure.kind == .refused && isQuestion(job):
+            // Whoever asked is told; the session is as well as it was.
+            Journal.write(
+                .exchangeFailing, (.profile, name), (.code, Problem.Code.refused.rawValue),
+                (.error, failure.detail), seconds)
         case .failed(let failure):
             let code = Refusals.code(of: failure)
             let event: JournalEvent =
@@ -47,6 +52,14 @@ enum ExchangeLog {
                 .signInRefused, (.profile, name), (.error, rejection.detail), seconds)
         case .signedOut, .tooEarly, .challenged, .document:
             recovered(profile)
+        }
+    }
+
+    /// Whether a client asks something of the server that changes nothing in the profile.
+    private static func isQuestion(_ job: JobKind) -> Bool {
+        switch job {
+        case .identity, .sessions, .revokeSession: true
+        case .load, .signIn, .rotate, .signOut, .secondFactor, .examine: false
         }
     }
 

@@ -208,7 +208,8 @@ final class ServedProfile {
         guard let offer = machine.offer, let token = machine.access,
             let left = offer.remaining(ifAtLeast: minimumValidity, at: now)
         else { return nil }
-        let reply = Reply.token(view(of: token, at: now), in: .locked).inOnePiece(in: .locked)
+        let reply = Reply.token(view(of: token, at: now), in: .locked)
+            .inOnePiece(in: .locked, date: now.wall)
         prepared = Prepared(
             reply: reply, offer: offer, seconds: left.wholeSeconds, clearance: clearance())
         return reply

@@ -171,7 +171,7 @@ struct AccessPolicyTests {
                 + "AllowExecutable=/usr/bin/git in [policy default] of canopyd.conf would let it")
         #expect(
             refusal.fix
-                == "printf '%s\\n' '[policy default]' 'AllowExecutable=/usr/bin/git' "
+                == "printf '\\n%s' '[policy default]' 'AllowExecutable=/usr/bin/git' '' "
                 + ">>'/home/a b/canopyd.conf' && kill -HUP 7")
         let unit = try problem(Self.policy(units: ["x.service"]), try Self.peer())
         #expect(unit.detail.contains("a line AllowUnit=backup.service in"))

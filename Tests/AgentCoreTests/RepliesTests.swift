@@ -4,6 +4,7 @@ import Testing
 
 @Suite("Replies say on the wire what INTERFACE says")
 struct RepliesTests {
+    private static let date = WallTime(seconds: 784_111_777)
     private let identity = Identity(id: "id_1", email: #"a"b@example.com"#)
 
     @Test("A problem is an RFC 9457 object, and its status and waiting are headers as well")
@@ -16,6 +17,7 @@ struct RepliesTests {
         #expect(head.contains("\r\nConnection: close\r\n"))
         #expect(head.contains("\r\nContent-Type: application/problem+json\r\n"))
         #expect(head.contains("\r\nCache-Control: no-store\r\n"))
+        #expect(head.contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"))
         let object = try #require(
             JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
         #expect(object["type"] as? String == "urn:canopyd:problem:throttled")
@@ -60,7 +62,8 @@ struct RepliesTests {
         let reply = Reply.token(view(.seconds(9)), in: .ordinary)
         let (head, body) = try parts(of: reply, closes: false)
         #expect(
-            reply.inOnePiece(in: .ordinary).withBytes { Array($0) } == Array(head.utf8) + body)
+            reply.inOnePiece(in: .ordinary, date: RepliesTests.date).withBytes { Array($0) }
+                == Array(head.utf8) + body)
     }
 
     @Test("Nothing follows a 204, not even a length")
@@ -126,7 +129,7 @@ struct RepliesTests {
 
     private func parts(of reply: Reply, closes: Bool) throws -> (head: String, body: [UInt8]) {
         var head: [UInt8] = []
-        reply.appendHead(to: &head, closes: closes)
+        reply.appendHead(to: &head, closes: closes, date: RepliesTests.date)
         let text = try #require(String(validating: head, as: UTF8.self))
         let body = bytes(of: reply.body)
         if reply.status != 204 { #expect(text.contains("\r\nContent-Length: \(body.count)\r\n")) }

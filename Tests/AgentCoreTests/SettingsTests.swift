@@ -121,7 +121,7 @@ struct SettingsTests {
             ("[network]\nproxy=http://a:1", 2, "CAFile= and Proxy="),
             ("[log]\na=", 2, "Level="), ("[limits]\na=", 2, "Connections="),
             ("[profile a]\nKey=b", 2, "PublishableKey="),
-            ("[policy a]\nKey=b", 2, "AllowUnit="),
+            ("[policy a]\nKey=b\nAllowUnit=a.service", 2, "AllowUnit="),
             ("\n[Network]\nCAFile=relative", 2, "[Network] is not known"),
             ("[]\n", 1, "[] is not known"), ("[profiles a]", 1, "[profile NAME]"),
             ("[network x]", 1, "[network x] is not known"),

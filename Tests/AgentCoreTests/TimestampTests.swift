@@ -72,6 +72,21 @@ struct TimestampTests {
     }
 
     @Test(
+        "A Date header is the first of the three forms",
+        arguments: [
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (1_709_164_799, "Wed, 28 Feb 2024 23:59:59 GMT"),
+            (1_709_164_800, "Thu, 29 Feb 2024 00:00:00 GMT"),
+            (4_102_444_800, "Fri, 01 Jan 2100 00:00:00 GMT"),
+        ] as [(Int64, String)])
+    func httpDate(_ seconds: Int64, _ text: String) {
+        var bytes: [UInt8] = []
+        Timestamp.appendHTTP(WallTime(milliseconds: seconds * 1000 + 999), to: &bytes)
+        #expect(String(decoding: bytes, as: UTF8.self) == text)
+        #expect(Timestamp.http(text) == WallTime(seconds: seconds))
+    }
+
+    @Test(
         "What is none of them is no date",
         arguments: [
             "", "0", "soon", "GMT", ", , , , , GMT", "Sun, 06 Nov 1994 08:49:37",

@@ -153,6 +153,8 @@ struct HelperTests {
             helper == "kube-credential" ? [helper] : [helper, "get"], daemon: daemon,
             input: "protocol=https\nhost=h\n")
         #expect(outcome.exitCode == 4 && outcome.words.contains("canopyctl login"))
+        // docker's tools show what is on standard output, and some nothing else.
+        #expect(outcome.output.contains("canopyctl login") == (helper == "docker-credential"))
         #expect(outcome.output.isEmpty == (helper != "docker-credential"))
     }
 

@@ -20,9 +20,7 @@ struct PolicyTests {
             two = directory + "/two"
             let built = URL(fileURLWithPath: try CanopydProgram.path).deletingLastPathComponent()
                 .appendingPathComponent("canopyctl").path
-            for path in [one, two] {
-                try FileManager.default.copyItem(atPath: built, toPath: path)
-            }
+            for path in [one, two] { try PolicyTests.copy(built, to: path) }
         }
 
         func run(
@@ -36,6 +34,12 @@ struct PolicyTests {
                 ], under: wrapper)
             return (try program.end(), program.output)
         }
+    }
+
+    /// In a process of its own: what another test starts meanwhile would inherit the descriptor, and
+    /// nobody runs a program that is being written.
+    private static func copy(_ path: String, to copy: String) throws {
+        try #require(try Program("/bin/cp", [path, copy], environment: [:]).end() == 0)
     }
 
     /// Writes the policy, and has canopyd read it.
@@ -134,7 +138,7 @@ struct PolicyTests {
         try stage.logIn()
         let python = stage.desktop.directory.path + "/python"
         let real = URL(fileURLWithPath: "/usr/bin/python3").resolvingSymlinksInPath().path
-        try FileManager.default.copyItem(atPath: real, toPath: python)
+        try Self.copy(real, to: python)
         try Self.set("[policy default]\nAllowExecutable=\(python)\n", of: stage)
         let program = try Program(
             python,

@@ -87,6 +87,18 @@ struct RefusalTests {
         #expect(try !refused.json.text("detail").isEmpty)
     }
 
+    @Test("A session that the server does not know is refused in its words, and is no outage")
+    func unknownSession() throws {
+        let stage = try Stage()
+        try stage.logIn()
+        let refused = try stage.ask("DELETE", "/v1/profiles/default/sessions/none")
+        #expect(try refused.code == "refused")
+        #expect(try refused.json.text("detail").contains("No such session"))
+        #expect(try refused.json.text("fix") == "canopyctl sessions")
+        #expect(try stage.state() == "active")
+        #expect(!stage.daemon.words.contains("warning"))
+    }
+
     @Test("A profile that nobody signed in is unknown, to every request")
     func unknown() throws {
         let stage = try Stage()

@@ -284,6 +284,9 @@ final class RawClient {
         return group
     }
 
+    /// Whether the other end takes nothing more, not even a byte to throw away.
+    var isCutOff: Bool { Glibc.send(descriptor, "x", 1, Int32(MSG_NOSIGNAL)) < 0 }
+
     func closeSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// One answer; `hasBody` false for the answer to HEAD, and for a stream.

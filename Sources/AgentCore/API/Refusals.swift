@@ -51,8 +51,9 @@ package enum Refusals {
 
     package static func unknownProfile(_ profile: ProfileName) -> Problem {
         Problem(
-            .unknownProfile, "nothing is signed in under the name \(profile)", profile: profile,
-            fix: fix(.unknownProfile, profile))
+            .unknownProfile,
+            "no session is kept under the name \(profile); canopyctl profiles lists the names",
+            profile: profile, fix: fix(.unknownProfile, profile))
     }
 
     package static func problem(_ rejection: Rejection, _ profile: ProfileName) -> Problem {
@@ -143,6 +144,14 @@ package enum Refusals {
         Problem(
             .timeout, "the answer did not come before the request's deadline; the work goes on",
             profile: profile, fix: "canopyctl status")
+    }
+
+    /// What is told of a session that the server will not end, or does not know.
+    package static func revocationFailed(_ failure: Failure, _ profile: ProfileName) -> Problem {
+        guard failure.kind == .refused else { return problem(failure, profile) }
+        let named = profile == .standard ? "" : " --profile \(profile)"
+        return Problem(
+            .refused, failure.detail, profile: profile, fix: "canopyctl sessions\(named)")
     }
 
     /// What a sign-out that could not reach the server says.

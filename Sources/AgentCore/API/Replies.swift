@@ -105,11 +105,14 @@ extension Reply.Body {
 extension Reply {
     /// Appends the status line and the headers, down to the empty line.
     ///
-    /// `closes` says that the connection is closed after the reply, as it always is after a stream.
-    package func appendHead(to bytes: inout [UInt8], closes: Bool) {
+    /// `closes` says that the connection is closed after the reply, as it always is after a stream;
+    /// `date` is when the reply was made, which RFC 9110 6.6.1 wants said by a server with a clock.
+    package func appendHead(to bytes: inout [UInt8], closes: Bool, date: WallTime) {
         bytes.append("HTTP/1.1 " as StaticString)
         bytes.appendDecimal(Int64(status))
         bytes.append(reasonPhrase)
+        bytes.append("\r\nDate: " as StaticString)
+        Timestamp.appendHTTP(date, to: &bytes)
         bytes.append("\r\nCache-Control: no-store\r\n" as StaticString)
         if status != 204 {
             bytes.append("Content-Type: " as StaticString)
@@ -167,12 +170,12 @@ extension Reply {
     }
 
     /// The reply in one piece, for a connection that is kept; its body has to be a secret.
-    package func inOnePiece(in memory: SecretMemory) -> Secret {
+    package func inOnePiece(in memory: SecretMemory, date: WallTime) -> Secret {
         guard case .secret(let body) = body else {
             preconditionFailure("only what holds a token is kept in secret memory")
         }
         var head = [UInt8]()
-        appendHead(to: &head, closes: false)
+        appendHead(to: &head, closes: false, date: date)
         return Secret(capacity: head.count + body.count, in: memory) { target in
             target.copyBytes(from: head)
             body.withBytes {
@@ -180,14 +183,6 @@ extension Reply {
             }
             return target.count
         }
-    }
-
-    /// The reply in one piece, for what is sent where no connection is kept.
-    package var bytesBeforeClosing: [UInt8] {
-        var bytes = [UInt8]()
-        appendHead(to: &bytes, closes: true)
-        if case .bytes(let body) = body { bytes += body }
-        return bytes
     }
 }
 

@@ -14,8 +14,9 @@ extension AccessPolicy {
         }
         var fix: String?
         if let line, let file, [line, file].allSatisfy(isQuotable) {
+            // A line break first: the file's last line may have none.
             fix =
-                "printf '%s\\n' '[policy \(profile)]' '\(line)' >>'\(file)' && \(reload)"
+                "printf '\\n%s' '[policy \(profile)]' '\(line)' '' >>'\(file)' && \(reload)"
         }
         return Problem(.forbidden, detail, profile: profile, fix: fix)
     }

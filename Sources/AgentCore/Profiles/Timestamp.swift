@@ -12,6 +12,44 @@ package enum Timestamp {
             + "Z"
     }
 
+    /// Appends `Sun, 06 Nov 1994 08:49:37 GMT`, as a `Date` header has it.
+    package static func appendHTTP(_ time: WallTime, to bytes: inout [UInt8]) {
+        let days = floorDivide(time.seconds, 86_400)
+        let second = time.seconds - days * 86_400
+        let date = civil(days: days)
+        // The first of January 1970 was a Thursday.
+        let weekday = days + 4 - floorDivide(days + 4, 7) * 7
+        append(name: weekday, of: "SunMonTueWedThuFriSat", to: &bytes)
+        bytes.append(", " as StaticString)
+        append(date.day, 2, to: &bytes)
+        bytes.append(UInt8(ascii: " "))
+        append(name: date.month - 1, of: "JanFebMarAprMayJunJulAugSepOctNovDec", to: &bytes)
+        bytes.append(UInt8(ascii: " "))
+        append(date.year, 4, to: &bytes)
+        bytes.append(UInt8(ascii: " "))
+        append(second / 3600, 2, to: &bytes)
+        bytes.append(UInt8(ascii: ":"))
+        append(second / 60 % 60, 2, to: &bytes)
+        bytes.append(UInt8(ascii: ":"))
+        append(second % 60, 2, to: &bytes)
+        bytes.append(" GMT" as StaticString)
+    }
+
+    /// Appends the name at `place` in a row of names of three letters each.
+    private static func append(
+        name place: Int64, of names: StaticString, to bytes: inout [UInt8]
+    ) {
+        let start = names.utf8Start + Int(place) * 3
+        bytes.append(contentsOf: UnsafeBufferPointer(start: start, count: 3))
+    }
+
+    private static func append(_ value: Int64, _ width: Int, to bytes: inout [UInt8]) {
+        withDecimal(value) { digits in
+            for _ in 0..<max(0, width - digits.count) { bytes.append(UInt8(ascii: "0")) }
+            bytes.append(contentsOf: digits)
+        }
+    }
+
     /// Reads `Sun, 06 Nov 1994 08:49:37 GMT` and its two obsolete forms; nil for anything else.
     package static func http(_ text: String) -> WallTime? {
         let words = text.split(separator: " ", omittingEmptySubsequences: true)

@@ -13,6 +13,9 @@ final class Connections {
     let agent: Agent
     private let loop: EventLoop
     private var open: [ClientID: Connection] = [:]
+
+    /// Clients that were not let in and are reading why.
+    private var turnedAway: [ClientID: Connection] = [:]
     private var lastNumber: UInt64 = 0
 
     /// Connections with a request in their own buffer, which no readiness will announce, and how
@@ -36,6 +39,9 @@ final class Connections {
 
     /// Requests that are not all there, and replies that are not all sent.
     let operations = Deadlines(.seconds(Int64(Limits.connectionOperationSeconds)))
+
+    /// Clients that were not let in, until they have read why.
+    let farewells = Deadlines(.seconds(Int64(Limits.farewellSeconds)))
 
     /// Subscribers that are up to date.
     let keepAlives = Deadlines(.seconds(Int64(Limits.eventKeepAliveSeconds)))
@@ -85,6 +91,20 @@ final class Connections {
         connection.receive()
     }
 
+    /// Tells the peer of `descriptor` why it is not let in; it is closed when the peer has read it.
+    ///
+    /// Of too many such peers the first ones are cut off.
+    func turnAway(_ descriptor: Int32, _ problem: Problem) throws(SystemError) {
+        while turnedAway.count >= Limits.farewells, let first = farewells.first { first.close() }
+        lastNumber += 1
+        let id = ClientID(number: lastNumber)
+        let caller = Caller(.unasked, on: descriptor, since: .now)
+        let connection = Connection(id, caller, descriptor, self)
+        try connection.start(loop)
+        turnedAway[id] = connection
+        connection.turnAway(problem)
+    }
+
     /// The answer to a request that waited.
     ///
     /// A client that is gone meanwhile is nobody.
@@ -98,7 +118,7 @@ final class Connections {
     }
 
     func forget(_ id: ClientID) {
-        open[id] = nil
+        if turnedAway.removeValue(forKey: id) == nil { open[id] = nil }
         closed()
         giveMemoryBack()
     }
@@ -151,8 +171,7 @@ final class Connections {
 
     /// The earliest deadline.
     var wakeUp: BootTime? {
-        guard let operation = operations.next else { return keepAlives.next }
-        return keepAlives.next.map { min($0, operation) } ?? operation
+        earlier(earlier(operations.next, keepAlives.next), farewells.next)
     }
 
     func queue(_ connection: Connection) {
@@ -162,6 +181,8 @@ final class Connections {
     /// Serves one request of each of the few connections that have waited longest with one in their
     /// buffer; then it is the turn of those that wait in the kernel.
     func serveReady() {
+        // Nearly always; and everything asked of this object here is asked for each request.
+        guard hasWork else { return }
         for _ in 0..<Limits.bufferedRequestsPerTurn where hasWork {
             let connection = ready[readyServed]
             readyServed += 1
@@ -176,6 +197,7 @@ final class Connections {
 
     func wake(at now: BootTime) {
         while let connection = operations.expired(at: now) { connection.close() }
+        while let connection = farewells.expired(at: now) { connection.close() }
         while let connection = keepAlives.expired(at: now) { connection.sendKeepAlive() }
     }
 
@@ -185,6 +207,7 @@ final class Connections {
     func stop() {
         isStopping = true
         for connection in Array(open.values) where connection.isIdle { connection.close() }
+        for connection in Array(turnedAway.values) { connection.close() }
     }
 
     /// Whether a reply is still on its way.

@@ -87,7 +87,8 @@ final class Listener {
         guard spare >= 0 else { return false }
         Glibc.close(spare)
         let client = clinux_accept(socket.descriptor)
-        if client >= 0 { refuse(client) }
+        if client >= 0 { turnAway(client) }
+        // It fails until that client has gone.
         spare = Listener.openSpare()
         return client >= 0
     }
@@ -103,7 +104,7 @@ final class Listener {
             }
             let kept = connections.agent.profiles.count * Limits.descriptorsPerProfile
             guard connections.count < min(limit, max(1, descriptors - kept)) else {
-                return refuse(client)
+                return turnAway(client)
             }
             try connections.add(client, peer)
         } catch {
@@ -112,15 +113,17 @@ final class Listener {
         }
     }
 
-    private func refuse(_ client: Int32) {
+    private func turnAway(_ client: Int32) {
         let problem = Problem(
             .tooManyConnections,
             "\(connections.count) connections are open; Connections= in [limits] of canopyd.conf "
                 + "and the limit on open files set how many may be")
-        let bytes = Reply(problem).bytesBeforeClosing
-        // It fits into the buffer of a new socket; a client that is gone needs no answer.
-        _ = Glibc.send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-        Glibc.close(client)
+        do throws(SystemError) {
+            try connections.turnAway(client, problem)
+        } catch {
+            Journal.write(.connectionRefused, (.error, error.description))
+            Glibc.close(client)
+        }
     }
 
     /// Leaves clients in the kernel's queue, until a connection closes or a moment has passed: what
