@@ -87,6 +87,18 @@ struct AccessPolicyTests {
         #expect(Self.denial(Self.policy(units: ["mail.scope"]), peer) == .notNamed)
     }
 
+    @Test("A template names its instances, and an instance itself alone")
+    func templates() throws {
+        let peer = try Self.peer(group: "/system.slice/system-report.slice/report@a.b.service")
+        #expect(Self.denial(Self.policy(units: ["report@.service"]), peer) == nil)
+        #expect(Self.denial(Self.policy(units: ["report@a.b.service"]), peer) == nil)
+        for other in ["report@c.service", "report.service", "report@.scope", "rep@.service"] {
+            #expect(Self.denial(Self.policy(units: [other]), peer) == .notNamed, "\(other)")
+        }
+        let plain = try Self.peer(group: "/system.slice/report.service")
+        #expect(Self.denial(Self.policy(units: ["report@.service"]), plain) == .notNamed)
+    }
+
     @Test(
         "Of whom nothing is known is refused wherever a rule needs it",
         arguments: [

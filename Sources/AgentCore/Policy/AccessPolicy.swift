@@ -4,7 +4,7 @@
 /// or by its file; in a section without rules nobody is: what is meant to keep somebody out is not
 /// to let everybody in where a line is missing.
 package struct AccessPolicy: Equatable, Sendable {
-    /// Full names of services and scopes.
+    /// Full names of services and scopes; a template's, `NAME@.service`, is for all its instances.
     package var allowUnits: [String] = []
 
     /// Absolute paths.
@@ -49,9 +49,7 @@ package struct AccessPolicy: Equatable, Sendable {
         if case .credential(let unit) = way, let units = peer.units.value, units.own != unit {
             return .notInUnit(unit)
         }
-        if let units = peer.units.value, units.names.contains(where: allowUnits.contains) {
-            return nil
-        }
+        if let units = peer.units.value, units.names.contains(where: isNamed) { return nil }
         var mayBeExecutable = !allowExecutables.isEmpty
         if case .credential = way { mayBeExecutable = false }
         if mayBeExecutable, let executable = peer.executable.value,
@@ -63,5 +61,9 @@ package struct AccessPolicy: Equatable, Sendable {
         let unseenUnits = allowUnits.isEmpty ? nil : peer.units.obscurity
         guard unseenExecutable != nil || unseenUnits != nil else { return .notNamed }
         return .unknown(executable: unseenExecutable, units: unseenUnits)
+    }
+
+    private func isNamed(_ unit: String) -> Bool {
+        allowUnits.contains(unit) || UnitName.template(of: unit).map(allowUnits.contains) == true
     }
 }

@@ -16,6 +16,14 @@ package enum UnitName {
         isValid(name, type: "service") || isValid(name, type: "scope")
     }
 
+    /// The template that a unit is an instance of, `NAME@.TYPE`; nil for a unit of no template.
+    static func template(of name: String) -> String? {
+        guard let at = name.firstIndex(of: "@"), let dot = name.lastIndex(of: "."), at < dot else {
+            return nil
+        }
+        return String(name[...at] + name[dot...])
+    }
+
     static func isSlice(_ name: some StringProtocol) -> Bool { isValid(name, type: "slice") }
 
     private static func isValid(_ name: some StringProtocol, type: String) -> Bool {
