@@ -296,6 +296,21 @@ package enum Limits {
     /// Enforced by `JournalLine`.
     package static let logValueBytes = 1024
 
+    /// Profiles that a notice on the desktop names; more than these few nobody reads off a bubble.
+    ///
+    /// Enforced by `SignInNoticeText`.
+    package static let noticeProfiles = 5
+
+    /// Characters of an address that a notice on the desktop shows: RFC 5321 allows 254.
+    ///
+    /// Enforced by `SignInNoticeText`.
+    package static let noticeEmailCharacters = 254
+
+    /// Bytes of the record of what the desktop was told: some 100 for each of ``profiles``.
+    ///
+    /// Enforced by `NotificationService`.
+    package static let noticeRecordBytes = 1 << 20
+
     /// Connections to the sandbox at a time: below the usual limit of 1024 descriptors.
     ///
     /// Enforced by the sandbox's `Server`.

@@ -1,14 +1,16 @@
 package import AgentCore
 internal import CLinux
+internal import Glibc
 internal import Synchronization
 
 extension SecretMemory {
     /// Locked memory, wiped at the end, left out of core dumps and forked children.
     ///
     /// Where `RLIMIT_MEMLOCK` does not suffice the memory works unlocked, and
-    /// ``LockedMemory/lockingFailed`` says so, for one warning.
+    /// ``LockedMemory/refusal`` says so, for one warning.
     package static let locked = SecretMemory(
         allocate: { size in
+            defer { LockedMemory.tell() }
             if size > SecretPlaces.largest {
                 let length = (size + SecretPlaces.page - 1) / SecretPlaces.page * SecretPlaces.page
                 return LockedMemory.bytes(LockedMemory.map(length), length)
@@ -33,11 +35,57 @@ extension SecretMemory {
 
 /// What is known of locking memory in this process.
 package enum LockedMemory {
-    private static let failed = Atomic(false)
     fileprivate static let places = Mutex(SecretPlaces())
+    private static let first = Mutex<Refusal?>(nil)
+    private static let listener = Mutex<(@Sendable (Refusal) -> Void)?>(nil)
+    private static let isUntold = Atomic(false)
 
-    /// Whether the kernel has refused to lock memory since the process started.
-    package static var lockingFailed: Bool { failed.load(ordering: .relaxed) }
+    /// Why memory is not locked.
+    package struct Refusal: Sendable, CustomStringConvertible {
+        package let error: SystemError
+
+        /// Bytes that the process may lock; nil for as many as it likes.
+        package let limit: UInt64?
+
+        package var description: String {
+            "\(error), and RLIMIT_MEMLOCK is " + (limit.map { "\($0) bytes" } ?? "unlimited")
+        }
+    }
+
+    /// The kernel's first refusal to lock memory since the process started; nil for none.
+    package static var refusal: Refusal? { first.withLock(\.self) }
+
+    /// Has `tell` called once, after the kernel's first refusal to lock memory.
+    ///
+    /// It is called where secrets are made, and has to be content with the memory that there is.
+    package static func onRefusal(_ tell: @escaping @Sendable (Refusal) -> Void) {
+        listener.withLock { $0 = tell }
+    }
+
+    /// Not in the middle of an allocation, whose lock whoever is told may need.
+    fileprivate static func tell() {
+        guard isUntold.exchange(false, ordering: .relaxed), let refusal,
+            let tell = listener.withLock(\.self)
+        else { return }
+        tell(refusal)
+    }
+
+    private static func note(_ error: SystemError) {
+        let isFirst = first.withLock { first in
+            guard first == nil else { return false }
+            first = Refusal(error: error, limit: memoryLimit)
+            return true
+        }
+        if isFirst { isUntold.store(true, ordering: .relaxed) }
+    }
+
+    private static var memoryLimit: UInt64? {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &limit) == 0,
+            limit.rlim_cur != rlim_t.max
+        else { return nil }
+        return UInt64(limit.rlim_cur)
+    }
 
     /// The address of `length` bytes of pages of their own.
     fileprivate static func map(_ length: Int) -> UInt {
@@ -46,7 +94,7 @@ package enum LockedMemory {
             // No address space or no memory: nothing that this process could still do well.
             preconditionFailure("no memory for \(length) bytes")
         }
-        if locked == 0 { failed.store(true, ordering: .relaxed) }
+        if locked == 0 { note(.last("mlock")) }
         return UInt(bitPattern: pages)
     }
 

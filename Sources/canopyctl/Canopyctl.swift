@@ -9,6 +9,11 @@ enum Canopyctl {
     static func main() {
         // A reader that has gone is an error of write(2) like others, not a silent death.
         signal(SIGPIPE, SIG_IGN)
+        LockedMemory.onRefusal { refusal in
+            StandardError.say(
+                "canopyctl: warning: what is secret may be swapped to disk, for memory cannot be "
+                    + "locked (\(refusal)); raise the limit: ulimit -l 8192")
+        }
         do throws(Complaint) {
             exit(try run().rawValue)
         } catch {
@@ -88,8 +93,9 @@ enum Canopyctl {
             commands:
             \(table.lines.joined(separator: "\n"))
 
-            Each has its own --help. CANOPY_PROFILE, CANOPY_URL and CANOPY_PUBLISHABLE_KEY stand
-            in for --profile, --url and --key; CANOPYD_SOCKET names another socket.
+            Each has its own --help; --version says which canopyctl this is. CANOPY_PROFILE,
+            CANOPY_URL and CANOPY_PUBLISHABLE_KEY stand in for --profile, --url and --key;
+            CANOPYD_SOCKET names another socket.
 
             exit codes: 0 done, 1 other failure, 2 usage, 3 canopyd not reached,
             4 sign-in needed or refused, 5 keyring locked or unavailable, 6 server unreachable,

@@ -51,7 +51,7 @@ struct ExchangeCheck {
                         .messageBus, .failed, failure.detail,
                         fix: "systemctl --user restart dbus"),
                 ]
-            case .ended, .progress, .keyring, .searched:
+            case .ended, .progress, .keyring, .searched, .memoryUnlocked:
                 continue
             }
         }

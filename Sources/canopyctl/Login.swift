@@ -11,7 +11,7 @@ enum Login: Command {
         standard input and the code the second.
         """
     static let options: [Option] = [
-        .profile, .url, .key, .email, .passwordFromInput, .codeFromInput, .password, .code,
+        .profile, .url, .key, .email, .passwordFromInput, .codeFromInput, .json, .password, .code,
     ]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
@@ -39,12 +39,12 @@ enum Login: Command {
             seconds: Limits.clientServerSeconds
         ).expecting(200, or: 202)
         if response.status == 200 {
-            try tell(response)
+            try tell(response, asJSON: arguments[flag: .json])
             return .done
         }
         let factor = try SecondFactor(
             response, client: client, profile: profile, fromInput: arguments[flag: .codeFromInput])
-        try tell(try factor.prove(terminal, &lines))
+        try tell(try factor.prove(terminal, &lines), asJSON: arguments[flag: .json])
         return .done
     }
 
@@ -116,7 +116,10 @@ enum Login: Command {
     }
 
     /// Says who is signed in, and for how long the first access token is good.
-    private static func tell(_ response: borrowing Response) throws(Complaint) {
+    private static func tell(
+        _ response: borrowing Response, asJSON: Bool
+    ) throws(Complaint) {
+        if asJSON { return try response.print() }
         let words: String = try response.json { value throws(Complaint) in
             guard let profile = value["profile"]?.string,
                 let email = value["identity"]?["email"]?.string

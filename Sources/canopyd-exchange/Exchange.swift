@@ -45,6 +45,7 @@ enum Exchange {
                 channel.send(.ended(profile, Load(in: world).run()))
             }
             discover(job, channel, keyring, memory)
+            tellOfMemory(channel)
         case .examine:
             let document = Examination(of: job, channel, memory).run()
             channel.send(.ended(.standard, .document(document)))
@@ -52,8 +53,16 @@ enum Exchange {
             guard let profile = job.profiles.first else {
                 preconditionFailure("a job without its profile was decoded")
             }
-            channel.send(.ended(profile, outcome(job, profile, channel, memory)))
+            let outcome = outcome(job, profile, channel, memory)
+            tellOfMemory(channel)
+            channel.send(.ended(profile, outcome))
         }
+    }
+
+    /// Tells canopyd, which warns of it, if what this exchange held may have got to disk.
+    private static func tellOfMemory(_ channel: Channel) {
+        guard let refusal = LockedMemory.refusal else { return }
+        channel.send(.memoryUnlocked("\(refusal)"))
     }
 
     /// Profiles that the keyring knows and the state directory does not: it was lost, or the

@@ -59,6 +59,7 @@ final class Agent {
     let sleep: SleepInhibitor
     private let keyringWatch: KeyringWatch
     private let network: NetworkWatch
+    let notifications: NotificationService
 
     /// The slots that an earlier canopyd left with the service manager and no profile has taken yet.
     private var inherited: [ProfileName: SuccessorSlot]
@@ -77,12 +78,16 @@ final class Agent {
         sleep = SleepInhibitor(on: loop)
         keyringWatch = KeyringWatch(on: loop)
         network = NetworkWatch(on: loop)
+        notifications = NotificationService(recordPath: place.noticeRecord, boot: place.boot)
         sleep.onResume = { [unowned self] in surroundingsChanged(at: .now) }
         sleep.onWakeUpChange = { [unowned self] in wakeUpIsStale = true }
         network.onChange = { [unowned self] in surroundingsChanged(at: .now) }
         keyringWatch.onHint = { [unowned self] in keyringHinted(at: .now) }
         keyringWatch.onPlan = { [unowned self] in wakeUpIsStale = true }
         keyringWatch.onLoss = { [unowned self] in keyringLost($0, at: .now) }
+        keyringWatch.onConnect = { [unowned self] in notifications.connected(keyringWatch.bus) }
+        notifications.onWakeUpChange = { [unowned self] in wakeUpIsStale = true }
+        notifications.connected(keyringWatch.bus)
     }
 
     /// Finds the profiles that the state directory knows, and starts reading them.
@@ -135,7 +140,9 @@ final class Agent {
                 else { continue }
                 earliest = min(time, earliest ?? time)
             }
-            for time in [loading?.deadline, keyringWatch.wakeUp, sleep.wakeUp] {
+            for time in [
+                loading?.deadline, keyringWatch.wakeUp, sleep.wakeUp, notifications.wakeUp,
+            ] {
                 if let time { earliest = min(time, earliest ?? time) }
             }
             cachedWakeUp = earliest
@@ -149,6 +156,7 @@ final class Agent {
         loading?.expire(at: now.boot)
         keyringWatch.wake(at: now.boot)
         sleep.wake(at: now.boot)
+        notifications.wake(at: now.boot)
         for stranger in strangers where stranger.deadline <= now.boot {
             deliver(stranger.client, Reply(Refusals.timeout(nil)))
         }
@@ -310,6 +318,7 @@ final class Agent {
     func forget(_ profile: ServedProfile, at now: Moment) {
         answerWaiters(of: profile, at: now)
         subscribers.tell(profile, at: now)
+        notifications.saw(profile.name, .settled, at: now.boot)
         profiles[profile.name] = nil
         tally.forget(profile.name)
         if profile.slot.isKept { DescriptorStore.remove(profile.name) }

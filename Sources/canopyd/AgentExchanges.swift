@@ -12,6 +12,7 @@ extension Agent {
         answerWaiters(of: profile, at: now)
         if isStopping, profile.process == nil, !profile.isStarting { dismiss(profile, at: now) }
         subscribers.tell(profile, at: now)
+        notifications.saw(profile.name, profile.standing, at: now.boot)
         chooseWatches(at: now)
     }
 
@@ -181,6 +182,8 @@ extension Agent {
             profile.machine.exchangeProgressed(progress, at: now)
         case .report(.keyring(let standing)):
             heard(standing)
+        case .report(.memoryUnlocked(let reason)):
+            MemoryWarning.give(of: "canopyd-exchange", reason)
         case .report(.searched):
             break  // Only a load searches.
         case .report(.ended(_, let outcome)):

@@ -57,6 +57,8 @@ extension Agent {
             if case .running = search {
                 search = failure.map { .failed($0, at: now.boot) } ?? .done
             }
+        case .report(.memoryUnlocked(let reason)):
+            MemoryWarning.give(of: "canopyd-exchange", reason)
         case .report(.progress):
             break  // A load spends nothing and repeats nothing.
         case .report(.ended(let name, let outcome)):
@@ -115,6 +117,7 @@ extension Agent {
                 settle(profile, at: now)
             }
         }
+        notifications.sawAll(at: now.boot)
         let waiting = strangers
         strangers = []
         for (client, route, deadline) in waiting {

@@ -121,6 +121,7 @@ enum Canopyd {
 
     private static func place() throws -> Place {
         let machine = try MachineID.forKeyring()
+        let runtimeDirectory = try? Environment.process.runtimeDirectory
         do {
             return Place(
                 executable: try ExchangeExecutable.find(),
@@ -128,8 +129,9 @@ enum Canopyd {
                     path: try Environment.process.stateDirectory + "/" + machine,
                     // Marks outlive the boot in the state directory; without a runtime directory
                     // they are kept there alone.
-                    runtimePath: (try? Environment.process.runtimeDirectory).map { $0 + "/marks" }),
-                machine: machine, boot: try MachineID.boot())
+                    runtimePath: runtimeDirectory.map { $0 + "/marks" }),
+                machine: machine, boot: try MachineID.boot(),
+                noticeRecord: runtimeDirectory.map { $0 + "/notice.json" })
         } catch let error as Environment.Unusable {
             throw Unusable(description: "\(error); \(error.remedy)")
         }
@@ -140,6 +142,7 @@ enum Canopyd {
     private static func serve(
         _ options: Options, _ configuration: Configuration, _ settings: Settings
     ) throws {
+        MemoryWarning.arm()
         let activation = try SocketActivation.take()
         let socket = try listeningSocket(options, activation)
         let loop = try EventLoop()

@@ -8,6 +8,9 @@ struct Place {
     let machine: String
     let boot: BootID
 
+    /// Where it is kept what the desktop was told; nil without a runtime directory.
+    let noticeRecord: String?
+
     func job(_ kind: JobKind, profiles: [ProfileName], _ settings: Settings) -> Job {
         var job = Job(
             kind, profiles: profiles, machine: machine, boot: boot,

@@ -143,6 +143,16 @@ final class ServedProfile {
             signedInAt: session?.signedInAt ?? account?.signedInAt ?? WallTime(milliseconds: 0))
     }
 
+    /// What the profile's state means for the desktop's notice.
+    var standing: SignInNotice.Standing {
+        switch machine.phase {
+        case .ended(.signedOut): .settled
+        case .ended(let reason): .needed(reason, email: account?.identity.email)
+        case .unread, .resting, .exchanging, .paused:
+            machine.session == nil ? .unknown : .settled
+        }
+    }
+
     /// When the daemon means to rotate, on the wall clock.
     func refreshAt(_ now: Moment) -> WallTime? {
         switch machine.phase {

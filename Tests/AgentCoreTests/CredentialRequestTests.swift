@@ -18,6 +18,19 @@ struct CredentialRequestTests {
     }
 
     @Test(
+        "A credential is named after its profile, or after canopyd",
+        arguments: [
+            ("canopy", "default"), ("canopy.work", "work"), ("canopy.canopy", "canopy"),
+            ("default", "default"), ("work", "work"), ("work.mail", "work.mail"),
+            ("canopyd", "canopyd"), ("canopy-x", "canopy-x"), ("canopy.a.b", "a.b"),
+            ("canopy.", nil), ("canopy..x", nil), (".work", nil), ("a b", nil),
+        ])
+    func profile(_ credential: String, _ profile: String?) throws {
+        let request = try #require(read("\01/unit/app.service/\(credential)"))
+        #expect(request.profile?.text == profile)
+    }
+
+    @Test(
         "An address that is none of systemd's asks for nothing",
         arguments: [
             "", "\0", "\0/unit/a.service/token", "d97/unit/a.service/token",

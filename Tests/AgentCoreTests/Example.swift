@@ -10,6 +10,14 @@ enum Example {
     static let identity = Identity(id: "id_1", email: "ada@example.org")
     static let url = "https://auth.example.org"
 
+    static func profile(_ name: String) -> ProfileName {
+        do {
+            return try ProfileName(name)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+
     /// 2026-04-20T09:00:00Z, 1000 s after boot, and so many seconds later.
     static func moment(_ seconds: Double = 0, wallStep: Double = 0) -> Moment {
         Moment(

@@ -483,6 +483,24 @@ struct GrantTests {
 
 @Suite("Nothing expired leaves")
 struct AccessTokenLifeTests {
+    @Test(
+        "A server whose clock is off by an hour, or a year, either way, costs no second of a token",
+        arguments: [-3600, 3600, -31_536_000, 31_536_000] as [Double])
+    func offset(_ offset: Double) {
+        // `exp` is on the server's clock.
+        let life = Example.life(900, expiry: 900 + offset, offset: offset)
+        for second in [0.0, 1, 450, 899, 900, 901] {
+            #expect(
+                life.remaining(at: Example.moment(second), boot: Example.boot)
+                    == Example.span(900 - second), "\(second) s")
+        }
+        #expect(life.expiresAt == Example.moment(900).wall)
+        // And our own clock, set wrong after that, is what cuts it short.
+        #expect(
+            life.remaining(at: Example.moment(60, wallStep: 800), boot: Example.boot)
+                == Example.span(40))
+    }
+
     private func remaining(
         _ life: AccessTokenLife, _ seconds: Double, wallStep: Double = 0,
         boot: BootID = Example.boot

@@ -161,7 +161,7 @@ struct StoredFormatTests {
             .keyring(KeyringStanding(.ok, owner: "gnome-keyring-daemon")),
             .keyring(KeyringStanding(.unavailable, owner: nil)),
             .keyring(KeyringStanding(.locked, owner: "kwalletd6", collection: "/a/b")),
-            .searched(nil), .searched(failure),
+            .searched(nil), .searched(failure), .memoryUnlocked("mlock: no"),
             .progress(
                 .retrying(Failure(.successorUnstored, "d", cause: .keyringUnavailable))),
         ]

@@ -1,8 +1,14 @@
 """Mail programs, which show the token by SASL."""
 import os, pty, select, signal, subprocess, time
 from consumer import Consumer
+from documents import example, replaced
 from mailservers import IMAP, SMTP, Mail
 from stage import Failure
+
+def shown(begins, profile, **others):
+    """A configuration of docs/integrations.md, for a profile that is not the usual one."""
+    return replaced(example("docs/integrations.md", "", begins), {"canopyctl token": f"canopyctl token --profile {profile}", **others})
+
 
 LETTER = "From: ada@example.com\nTo: you@example.com\nSubject: greeting\n\nhello\n"
 
@@ -18,7 +24,8 @@ class Msmtp(Consumer):
         self.configuration.write_text(
             f"account default\nhost 127.0.0.1\nport {self.service.port}\ntls on\ntls_starttls off\n"
             f"tls_trust_file {self.files[0]}\nfrom ada@example.com\nuser ada@example.com\n"
-            f"auth {self.mechanism.lower()}\npasswordeval canopyctl token --profile {self.profile}\n")
+            + shown("# ~/.msmtprc", self.profile, **{
+                "auth oauthbearer                                   # or xoauth2": f"auth {self.mechanism.lower()}"}))
         self.configuration.chmod(0o600)
 
     def use(self):
@@ -50,10 +57,8 @@ class MuttSends(Consumer):
         self.configuration = self.directory / "muttrc"
         self.configuration.write_text(
             f'set smtp_url="smtps://ada%40example.com@127.0.0.1:{self.service.port}/"\n'
-            f'set smtp_authenticators="oauthbearer:xoauth2"\n'
-            f'set smtp_oauth_refresh_command="canopyctl token --profile {self.profile}"\n'
             f'set certificate_file="{self.files[0]}"\nset ssl_ca_certificates_file="{self.files[0]}"\n'
-            f'set copy=no\nset from="ada@example.com"\nset realname="Ada"\n')
+            f'set copy=no\nset from="ada@example.com"\nset realname="Ada"\n' + shown("# ~/.muttrc", self.profile))
 
     def use(self):
         self.service.received.clear()
@@ -77,10 +82,8 @@ class MuttReads(Consumer):
         self.configuration = self.directory / "muttrc"
         self.configuration.write_text(
             f'set folder="imaps://127.0.0.1:{self.service.port}/"\nset spoolfile="+INBOX"\n'
-            f'set imap_user="ada@example.com"\nset imap_authenticators="oauthbearer:xoauth2"\n'
-            f'set imap_oauth_refresh_command="canopyctl token --profile {self.profile}"\n'
-            f'set certificate_file="{self.files[0]}"\nset ssl_ca_certificates_file="{self.files[0]}"\n'
-            'set quit=yes\nset header_cache=""\n')
+            f'set imap_user="ada@example.com"\nset certificate_file="{self.files[0]}"\n'
+            f'set ssl_ca_certificates_file="{self.files[0]}"\n' + shown("# ~/.muttrc", self.profile))
 
     def use(self):
         """The status is 0 once the letter's subject is in the list; what the screen showed is the output."""
@@ -126,8 +129,7 @@ class Mbsync(Consumer):
         self.configuration.write_text(
             f"IMAPAccount server\nHost localhost\nPort {self.service.port}\nSSLType IMAPS\n"
             f"CertificateFile {self.files[0]}\nUser ada@example.com\n"
-            f'PassCmd "canopyctl token --profile {self.profile}"\nAuthMechs XOAUTH2\n\n'
-            f"IMAPStore remote\nAccount server\n\nMaildirStore local\nInbox {inbox}\nSubFolders Verbatim\n\n"
+            + shown("# ~/.mbsyncrc", self.profile) + f"\nIMAPStore remote\nAccount server\n\nMaildirStore local\nInbox {inbox}\nSubFolders Verbatim\n\n"
             f"Channel inbox\nFar :remote:\nNear :local:\nCreate Near\nSync Pull\nSyncState *\n")
         ended = self.stage.run("mbsync", "-c", self.configuration, "-a")
         if ended[0] == 0 and (len(list(inbox.glob("*/*"))) < 1 or self.service.mechanisms[-1:] != ["XOAUTH2"]):

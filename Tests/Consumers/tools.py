@@ -2,6 +2,7 @@
 import hashlib, json, os, re, subprocess
 from pathlib import Path
 from consumer import Consumer
+from documents import example, replaced
 from services import Git, Kubernetes, Registry, Web
 from stage import Failure, until
 
@@ -20,11 +21,12 @@ class GitClone(Consumer):
         self.home.mkdir()
         self.environment = {"HOME": str(self.home), "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
         self.git("init", "--quiet", "--bare", "--initial-branch=main", self.repository)
-        # As docs/integrations.md says, for a profile that is not the usual one.
-        for name, value in {
-            f"credential.{self.service.url}.helper": f"!canopyctl git-credential --profile {self.profile}",
-            f"credential.{self.service.url}.username": "oauth2", "user.name": "Ada", "user.email": "ada@example.com",
-        }.items():
+        self.stage.run("bash", "-euc", replaced(
+            example("docs/integrations.md", "sh", "git config --global credential."), {
+                "https://git.example.com": self.service.url,
+                "canopyctl git-credential": f"canopyctl git-credential --profile {self.profile}"}),
+            environment=self.environment)
+        for name, value in {"user.name": "Ada", "user.email": "ada@example.com"}.items():
             self.git("config", "--global", name, value)
 
     def git(self, *words):
@@ -122,16 +124,21 @@ class Kubectl(Consumer):
         self.write(self.service, self.profile, self.configuration)
 
     def write(self, service, profile, path):
-        user = {"apiVersion": f"client.authentication.k8s.io/{self.version}", "command": "canopyctl",
-                "args": ["kube-credential", "--profile", profile]}
-        if self.version == "v1":
-            user["interactiveMode"] = "Never"
-        path.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "here",
-            "clusters": [{"name": "here", "cluster": {
-                "server": service.url, "certificate-authority": str(self.files[0])}}],
-            "users": [{"name": "canopy", "user": {"exec": user}}],
-            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "canopy"}}]}))
+        user = replaced(example("docs/integrations.md", "yaml", "users:"), {
+            "[kube-credential]": f"[kube-credential, --profile, {profile}]"})
+        if self.version != "v1":
+            # As the page says.
+            user = replaced(user, {"k8s.io/v1": f"k8s.io/{self.version}", "      interactiveMode: Never\n": ""})
+        path.write_text(f"""apiVersion: v1
+kind: Config
+current-context: here
+clusters:
+- name: here
+  cluster: {{server: "{service.url}", certificate-authority: "{self.files[0]}"}}
+contexts:
+- name: here
+  context: {{cluster: here, user: canopy}}
+{user}""")
 
     def kubectl(self, configuration, *words):
         return ["kubectl", "--kubeconfig", configuration, "--cache-dir", self.directory / "cache", *words]
@@ -194,18 +201,23 @@ class Skopeo(Consumer):
         self.service.names = set()
         self.door = self.service.door
         self.number = 0
-        # As docs/integrations.md says: a wrapper gives what the tool's configuration cannot, here the profile.
-        wrapper = self.stage.bin / "docker-credential-canopy"
-        wrapper.write_text(f'#!/bin/sh\nexec canopyctl docker-credential --profile {self.profile} "$@"\n')
-        wrapper.chmod(0o755)
+        # A script in the link's place gives what the tool's configuration cannot: here the profile.
         self.home = self.directory / "home"
-        (self.home / ".docker").mkdir(parents=True)
-        (self.home / ".docker/config.json").write_text(
-            json.dumps({"credHelpers": {f"127.0.0.1:{self.service.port}": "canopy"}}))
+        programs = self.home / ".local/bin"
+        programs.mkdir(parents=True)
+        script = replaced(example("docs/integrations.md", "sh", "cat >~/.local/bin/docker-credential-canopy-work"), {
+            "docker-credential-canopy-work": "docker-credential-canopy", "--profile work": f"--profile {self.profile}"})
+        self.environment = {
+            "HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "PATH": f"{programs}:{os.environ['PATH']}"}
+        self.stage.run("bash", "-euc", script, environment=self.environment)
+        (self.home / ".docker").mkdir()
+        (self.home / ".docker/config.json").write_text(replaced(
+            example("docs/integrations.md", "json", '{"credHelpers"'), {
+                "registry.example.com": f"127.0.0.1:{self.service.port}"}))
 
     def skopeo(self, *words, **options):
-        return self.stage.run("skopeo", "--insecure-policy", *words, environment={
-            "HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / ".config")}, **options)
+        return self.stage.run("skopeo", "--insecure-policy", *words, environment=self.environment, **options)
 
     def use(self):
         self.number += 1
@@ -218,7 +230,7 @@ class Skopeo(Consumer):
                 ("takes the helper under its own name, as a link", self.linked)]
 
     def stores_nothing(self):
-        if self.service.names != {"oauth2"}:
+        if self.service.names != {"_token"}:
             raise Failure(f"the user names were {self.service.names}")
         self.door.accepted = {"hunter2"}
         status, output, words = self.skopeo(
@@ -234,8 +246,11 @@ class Skopeo(Consumer):
             raise Failure(f"the profile is {kept['state']}")
 
     def linked(self):
-        link = self.directory / "docker-credential-canopy"
-        link.symlink_to(self.stage.programs / "canopyctl")
+        home = self.directory / "other"
+        (home / ".local/bin").mkdir(parents=True)
+        self.stage.run("bash", "-euc", example("docs/integrations.md", "sh", 'ln -s "$(command -v canopyctl)"'), environment={
+            "HOME": str(home)})
+        link = home / ".local/bin/docker-credential-canopy"
         output = self.stage.succeed(
             link, "get", input="registry.example.com\n", environment={"CANOPY_PROFILE": self.profile})
         answer = json.loads(output)

@@ -89,7 +89,7 @@ class Example(Consumer):
 
     def prepare(self):
         self.program = self.directory / "program"
-        self.program.write_text(example(self.language, self.begins))
+        self.program.write_text(example("docs/integrations.md", self.language, self.begins))
 
     def use(self):
         return self.stage.run(*self.command, self.program, environment={"CANOPY_PROFILE": self.profile})

@@ -1,5 +1,6 @@
 # Every command of docs/headless.md, one after the other, on a machine that has nothing of canopyd yet
-# for that user. Read by scripts/systemd-test.
+# for that user; then, by another user, those of README.md that need systemd. scripts/docs runs the
+# others, and sees to it that no block is left out. Read by scripts/systemd-test.
 
 prepare() {
     start_sandbox 900
@@ -47,3 +48,78 @@ survives() {
     root 'test ! -e /var/lib/canopy-agent/.config/systemd/user/gnome-keyring-daemon.service.d/50-canopyd-headless.conf'
 }
 check "what was set up is taken back, and the other user's is left" survives
+
+# MARK: README.md, by a person who has sudo and sits in a checkout
+
+as_reader() {
+    root "cd /home/reader/canopyd; exec timeout 120 runuser -u reader -- env -i HOME=/home/reader USER=reader \
+        PATH=/home/reader/.local/bin:/usr/bin:/bin XDG_RUNTIME_DIR=/run/user/\$(id -u reader) \
+        DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/\$(id -u reader)/bus CANOPY_URL=http://127.0.0.1:8080 \
+        bash -euo pipefail -c '$1'"
+}
+
+prepare_reader() {
+    # A home of its own, a manager as after a login, and a checkout that is built.
+    root 'useradd --create-home --shell /bin/bash reader
+    loginctl enable-linger reader
+    echo "reader ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/reader
+    mkdir -p /home/reader/canopyd/.build
+    ln -s /opt/canopyd-build /home/reader/canopyd/.build/release
+    cp -r /opt/canopyd/scripts /opt/canopyd/systemd /opt/canopyd/man /opt/canopyd/docs /home/reader/canopyd
+    printf "%s\n" "correct horse battery staple" >/home/reader/canopyd/password-file
+    chown -R reader: /home/reader/canopyd
+    until [ -S "/run/user/$(id -u reader)/bus" ]; do sleep 0.1; done'
+    python3 - README.md >"$MACHINE/blocks" <<'END'
+import json, re, sys
+text = open(sys.argv[1]).read()
+blocks = re.findall(r"^<!-- reader -->\n```sh\n(.*?)^```$", text, re.M | re.S)
+for name, value in {
+    # It is built already, as /opt/canopyd-build.
+    "scripts/install ": "scripts/install --no-build ",
+    "pk_YOUR_NATIVE_KEY": "pk_sandbox_native",
+    "service@example.com": "ada@example.com",
+}.items():
+    assert any(name in block for block in blocks), name
+    blocks = [block.replace(name, value) for block in blocks]
+print(json.dumps(blocks))
+END
+}
+check "the blocks of README.md that need systemd" prepare_reader
+
+run_reader_block() {
+    block "$number" >"$MACHINE/root/home/reader/block"
+    as_reader ". /home/reader/block"
+    if [[ $(block "$number") == *"canopyctl login"* ]]; then
+        as_reader 'canopyctl status' | grep -q ada@example.com
+    fi
+}
+reader_count=$(python3 -c 'import json, sys; print(len(json.load(sys.stdin)))' <"$MACHINE/blocks")
+for number in $(seq 0 $((reader_count - 1))); do
+    check "README.md: $(title "$number")" run_reader_block
+done
+
+# A unit as a page shows it, with the program that it starts.
+unit_of() {
+    python3 - "$1" <<'END'
+import re, sys
+print(re.search(r"^```ini\n(\[Service\]\n.*?)^```$", open(sys.argv[1]).read(), re.M | re.S)[1])
+END
+}
+is_handed() {
+    # The token of the profile $1, by the unit on standard input.
+    cat >"$MACHINE/root/home/reader/.config/systemd/user/my.service"
+    root 'printf "#!/bin/sh\ncat \"\${1#--token-file=}\" >/home/reader/handed\n" >/usr/local/bin/my-program
+    chmod 755 /usr/local/bin/my-program
+    mkdir -p /home/reader/.config/systemd/user'
+    as_reader "rm -f ~/handed; systemctl --user daemon-reload; systemctl --user start --wait my.service
+    [ \"\$(cat ~/handed)\" = \"\$(canopyctl token --profile $1)\" ]"
+}
+readme_unit() {
+    as_reader 'canopyctl login --profile work --key pk_sandbox_native --email ada@example.com --password-stdin <password-file'
+    unit_of README.md | is_handed work
+}
+check "README.md: [Service], as it stands there, starts its program with the token" readme_unit
+integrations_unit() {
+    { unit_of docs/integrations.md; echo 'ExecStart=my-program --token-file=%d/canopy'; } | is_handed default
+}
+check "docs/integrations.md: [Service] hands over the token of the usual profile" integrations_unit

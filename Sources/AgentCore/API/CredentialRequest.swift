@@ -6,8 +6,25 @@ package struct CredentialRequest: Equatable, Sendable {
     /// The unit that is being started, for the log.
     package let unit: String
 
-    /// The credential's name, which names the profile.
+    /// The credential's name, which names the profile: see `profile`.
     package let credential: String
+
+    /// The profile that is asked for; nil if the name can be none's.
+    ///
+    /// `canopy` is the usual profile and `canopy.P` the profile P, so that a unit can name the
+    /// credential after what it is; any other name is the profile's own.
+    package var profile: ProfileName? {
+        if credential == Self.prefix { return .standard }
+        let isPrefixed = credential.hasPrefix(Self.prefix + ".")
+        do throws(ProfileName.Malformed) {
+            return try ProfileName(
+                isPrefixed ? String(credential.dropFirst(Self.prefix.count + 1)) : credential)
+        } catch {
+            return nil
+        }
+    }
+
+    private static let prefix = "canopy"
 
     /// Reads the address, without what follows its last byte; nil if it is none of systemd's.
     package init?(address: some Collection<UInt8>) {

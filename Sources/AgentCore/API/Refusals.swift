@@ -106,11 +106,16 @@ package enum Refusals {
         "read -rs p && printf %s \"$p\" | gnome-keyring-daemon --replace --unlock "
         + "--components=secrets"
 
+    /// The command that signs the profile in.
+    package static func signingIn(_ profile: ProfileName) -> String {
+        profile == .standard ? "canopyctl login" : "canopyctl login --profile \(profile)"
+    }
+
     private static func fix(_ code: Problem.Code, _ profile: ProfileName) -> String? {
         let named = profile == .standard ? "" : " --profile \(profile)"
         switch code {
         case .unknownProfile, .signInRequired, .credentialsRejected:
-            return "canopyctl login\(named)"
+            return signingIn(profile)
         case .keyNotNative:
             return "canopyctl login\(named) --key pk_NATIVE_KEY"
         case .keyringLocked, .keyringUnavailable:

@@ -7,12 +7,15 @@ package enum Report: Sendable {
     case keyring(KeyringStanding)
     /// A load has told of every profile that the keyring holds, or why it could not.
     case searched(Failure?)
+    /// The kernel does not let the exchange lock its memory, for this reason.
+    case memoryUnlocked(String)
 
     private enum Kind {
         static let presenting: UInt8 = 1
         static let retrying: UInt8 = 2
         static let keyring: UInt8 = 3
         static let searched: UInt8 = 4
+        static let memoryUnlocked: UInt8 = 5
         static let session: UInt8 = 10
         static let tooEarly: UInt8 = 11
         static let failed: UInt8 = 12
@@ -72,6 +75,10 @@ package enum Report: Sendable {
         case .searched(let failure):
             var writer = FieldWriter(kind: Kind.searched, in: memory)
             if let failure { Report.write(failure, to: &writer) }
+            return writer.finish(in: memory)
+        case .memoryUnlocked(let reason):
+            var writer = FieldWriter(kind: Kind.memoryUnlocked, in: memory)
+            writer.field(Tag.detail, reason)
             return writer.finish(in: memory)
         case .ended(let profile, let outcome):
             return Report.encoded(outcome, profile, in: memory)
@@ -210,6 +217,9 @@ package enum Report: Sendable {
             return
         case Kind.searched:
             self = .searched(Report.failure(fields))
+            return
+        case Kind.memoryUnlocked:
+            self = .memoryUnlocked(fields.text(Tag.detail) ?? "")
             return
         default:
             break

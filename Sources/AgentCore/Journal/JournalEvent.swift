@@ -32,6 +32,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
     case credentialWaits = "credential_waits"
     case credentialUndelivered = "credential_undelivered"
     case credentialRefused = "credential_refused"
+    case noticeRefused = "notice_refused"
+    case memoryUnlocked = "memory_unlocked"
     case granted
     case denied
 
@@ -69,6 +71,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .credentialWaits: "A credential's request waits"
         case .credentialUndelivered: "A credential cannot be delivered"
         case .credentialRefused: "A unit is refused its credential"
+        case .noticeRefused: "The desktop does not show a notice"
+        case .memoryUnlocked: "Secrets are in memory that may be swapped to disk"
         case .granted: "A program has its first token of this generation"
         case .denied: "The access policy refuses a program"
         }
@@ -82,7 +86,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .stoppedUnstored, .configurationIgnored, .exchangeFailed, .exchangeDied,
             .successorUnstored, .connectionsPaused, .connectionForeign, .connectionRefused,
             .pathUnwatched, .pathRemade, .descriptorUseless, .credentialWaits,
-            .credentialRefused, .denied:
+            .credentialRefused, .noticeRefused, .memoryUnlocked, .denied:
             .warning
         case .serving, .stopping, .stopped, .configurationRead, .signedIn, .signedOut,
             .signInRefused, .recovered, .granted:
@@ -126,6 +130,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .credentialWaits: "b4f53500845b4394bbc5f138c53e416a"
         case .credentialUndelivered: "90308ce8d13f441fb57c4caf6f62b8ec"
         case .credentialRefused: "f9becf7ff0ff4a5680cb875d2b4c8e4f"
+        case .noticeRefused: "efadff7194863149a15f9c19d28bdec5"
+        case .memoryUnlocked: "97ae64d735c9ae847a79a32368a09d12"
         case .granted: "2b827611ce2b47de8bd4d7dea13b6067"
         case .denied: "4d035367568b4ff5b93bff4209ef9d87"
         }

@@ -16,6 +16,8 @@ package enum JournalField: String, CaseIterable, Sendable {
     case pid
     case executable
     case version
+    /// What to do about it.
+    case fix
     /// How many lines of the same kind were left out before this one.
     case suppressed
 

@@ -1,3 +1,4 @@
+internal import AgentCore
 internal import CSystemd
 internal import LinuxSystem
 
@@ -12,10 +13,10 @@ final class Bus {
 
     private let bus: OpaquePointer
     private let loop: EventLoop
-    private var subscriptions: [BusSlot] = []
+    private var subscriptions: [BusSubscription] = []
 
     /// How long an answer is waited for; the caller is told that there is none.
-    private static let callPatienceMicroseconds: UInt64 = 2_000_000
+    private static let callPatience = TimeSpan.seconds(2)
 
     /// Connects without waiting for the bus to answer; nil if there is none.
     init?(_ kind: Kind, on loop: EventLoop) {
@@ -40,12 +41,19 @@ final class Bus {
 
     /// Calls `handler` for every message that matches the rule, as D-Bus writes it.
     func subscribe(_ rule: String, _ handler: @escaping (BusMessage) -> Void) {
-        let slot = BusSlot(handler)
+        subscriptions.append(subscription(rule, handler))
+    }
+
+    /// The same for as long as the returned object lives.
+    func subscription(
+        _ rule: String, _ handler: @escaping (BusMessage) -> Void
+    ) -> BusSubscription {
+        let made = BusSubscription(on: loop, handler)
         loop.changed()
         // A refusal is ignored: without the signal, what it tells is found out by asking.
         _ = sd_bus_add_match_async(
-            bus, &slot.pointer, rule, BusSlot.called, nil, slot.object)
-        subscriptions.append(slot)
+            bus, &made.pointer, rule, BusSubscription.called, nil, made.object)
+        return made
     }
 
     /// Calls `handler` once the connection is lost; a new one takes a new object.
@@ -73,6 +81,18 @@ final class Bus {
         _ destination: String, _ path: String, _ interface: String, _ method: String,
         _ arguments: [String] = [], _ handler: @escaping (BusMessage?) -> Void
     ) {
+        request(
+            destination, path, interface, method, arguments.map(BusArgument.text),
+            patience: Bus.callPatience, handler)
+    }
+
+    /// The same with arguments of other types, and an answer that is waited for as long as `patience`
+    /// says.
+    func request(
+        _ destination: String, _ path: String, _ interface: String, _ method: String,
+        _ arguments: [BusArgument], patience: TimeSpan,
+        _ handler: @escaping (BusMessage?) -> Void
+    ) {
         var message: OpaquePointer?
         guard
             sd_bus_message_new_method_call(
@@ -82,16 +102,13 @@ final class Bus {
         // Nobody is to be started, or asked something, by our asking.
         sd_bus_message_set_auto_start(message, 0)
         for argument in arguments {
-            guard
-                argument.withCString({
-                    sd_bus_message_append_basic(message, BusMessage.text, $0)
-                }) >= 0
-            else { return handler(nil) }
+            guard argument.append(to: message) else { return handler(nil) }
         }
         let reply = BusReply(handler)
         loop.changed()
         let code = sd_bus_call_async(
-            bus, nil, message, BusReply.called, reply.retained(), Bus.callPatienceMicroseconds)
+            bus, nil, message, BusReply.called, reply.retained(),
+            UInt64(patience.nanoseconds / 1000))
         if code < 0 { reply.abandoned() }
     }
 
@@ -103,17 +120,69 @@ final class Bus {
     }
 }
 
+/// An argument of a call.
+enum BusArgument {
+    case text(String)
+    case number(UInt32)
+    case signedNumber(Int32)
+    case byte(UInt8)
+    case texts([String])
+    /// From names to variants, each with a byte in it.
+    case byteVariants([String: UInt8])
+
+    /// Returns whether libsystemd took it.
+    fileprivate func append(to message: OpaquePointer) -> Bool {
+        switch self {
+        case .text(let text):
+            return text.withCString {
+                sd_bus_message_append_basic(message, BusMessage.text, $0) >= 0
+            }
+        case .number(let number):
+            return withUnsafePointer(to: number) {
+                sd_bus_message_append_basic(message, BusMessage.number, $0) >= 0
+            }
+        case .signedNumber(let number):
+            return withUnsafePointer(to: number) {
+                sd_bus_message_append_basic(message, BusMessage.signedNumber, $0) >= 0
+            }
+        case .byte(let byte):
+            return withUnsafePointer(to: byte) {
+                sd_bus_message_append_basic(message, BusMessage.byte, $0) >= 0
+            }
+        case .texts(let texts):
+            return sd_bus_message_open_container(message, BusMessage.array, "s") >= 0
+                && texts.allSatisfy { BusArgument.text($0).append(to: message) }
+                && sd_bus_message_close_container(message) >= 0
+        case .byteVariants(let entries):
+            return sd_bus_message_open_container(message, BusMessage.array, "{sv}") >= 0
+                && entries.allSatisfy { name, byte in
+                    sd_bus_message_open_container(message, BusMessage.entry, "sv") >= 0
+                        && BusArgument.text(name).append(to: message)
+                        && sd_bus_message_open_container(message, BusMessage.variant, "y") >= 0
+                        && BusArgument.byte(byte).append(to: message)
+                        && sd_bus_message_close_container(message) >= 0
+                        && sd_bus_message_close_container(message) >= 0
+                } && sd_bus_message_close_container(message) >= 0
+        }
+    }
+}
+
 /// A received message, while it is being handled.
 struct BusMessage {
     fileprivate let pointer: OpaquePointer
 
     fileprivate static let text = CChar(UInt8(ascii: "s"))
     private static let boolean = CChar(UInt8(ascii: "b"))
-    private static let number = CChar(UInt8(ascii: "u"))
+    fileprivate static let number = CChar(UInt8(ascii: "u"))
+    fileprivate static let signedNumber = CChar(UInt8(ascii: "i"))
+    fileprivate static let byte = CChar(UInt8(ascii: "y"))
     private static let descriptor = CChar(UInt8(ascii: "h"))
-    private static let variant = CChar(UInt8(ascii: "v"))
-    private static let array = CChar(UInt8(ascii: "a"))
-    private static let entry = CChar(UInt8(ascii: "e"))
+    fileprivate static let variant = CChar(UInt8(ascii: "v"))
+    fileprivate static let array = CChar(UInt8(ascii: "a"))
+    fileprivate static let entry = CChar(UInt8(ascii: "e"))
+
+    /// The unique name of whoever sent it; nil for libsystemd itself.
+    var sender: String? { sd_bus_message_get_sender(pointer).map { String(cString: $0) } }
 
     /// The name of the error that the message is; nil if it is none.
     var errorName: String? {
@@ -137,6 +206,25 @@ struct BusMessage {
             return nil
         }
         return value != 0
+    }
+
+    /// The next argument, if it is a number of 32 bits without a sign.
+    func readNumber() -> UInt32? {
+        var value: UInt32 = 0
+        guard sd_bus_message_read_basic(pointer, BusMessage.number, &value) > 0 else {
+            return nil
+        }
+        return value
+    }
+
+    /// The next argument, if it is an array of texts.
+    func readTexts() -> [String]? {
+        guard sd_bus_message_enter_container(pointer, BusMessage.array, "s") > 0 else {
+            return nil
+        }
+        var texts: [String] = []
+        while let text = readText() { texts.append(text) }
+        return texts
     }
 
     /// The next argument, if it is a variant with a Boolean in it.
@@ -173,25 +261,35 @@ struct BusMessage {
 }
 
 /// A subscription; it ends with the object.
-private final class BusSlot {
-    var pointer: OpaquePointer?
+final class BusSubscription {
+    fileprivate var pointer: OpaquePointer?
+    private let loop: EventLoop
     private let handler: (BusMessage) -> Void
 
-    init(_ handler: @escaping (BusMessage) -> Void) {
+    fileprivate init(on loop: EventLoop, _ handler: @escaping (BusMessage) -> Void) {
+        self.loop = loop
         self.handler = handler
     }
 
-    var object: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+    fileprivate var object: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
-    static let called: sd_bus_message_handler_t = { message, object, _ in
+    fileprivate static let called: sd_bus_message_handler_t = { message, object, _ in
         if let message, let object {
-            Unmanaged<BusSlot>.fromOpaque(object).takeUnretainedValue()
-                .handler(BusMessage(pointer: message))
+            let subscription = Unmanaged<BusSubscription>.fromOpaque(object)
+                .takeUnretainedValue()
+            // Handling a message may end the subscription.
+            withExtendedLifetime(subscription) {
+                subscription.handler(BusMessage(pointer: message))
+            }
         }
         return 0
     }
 
-    deinit { sd_bus_slot_unref(pointer) }
+    deinit {
+        // The bus is told, if it is still there.
+        loop.changed()
+        sd_bus_slot_unref(pointer)
+    }
 }
 
 /// A call that waits for its answer, which comes exactly once.

@@ -17,6 +17,9 @@ final class KeyringWatch {
     /// ``wakeUp`` has moved.
     var onPlan: () -> Void = {}
 
+    /// ``bus`` is another one now.
+    var onConnect: () -> Void = {}
+
     /// What something waits for.
     enum Need {
         case nothing
@@ -49,8 +52,10 @@ final class KeyringWatch {
     /// after which they are free again.
     private static let hintPause = TimeSpan.seconds(30)
 
+    /// The session bus; nil if there is none.
+    private(set) var bus: Bus?
+
     private let loop: EventLoop
-    private var bus: Bus?
     private var need = Need.nothing
     private var lockedCollections: Set<String> = []
     private var nextLook: BootTime?
@@ -179,6 +184,7 @@ final class KeyringWatch {
                 }
             }
         }
+        onConnect()
     }
 
     private func disconnected() {

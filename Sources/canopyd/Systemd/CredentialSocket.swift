@@ -70,7 +70,7 @@ final class CredentialSocket {
             Journal.write(.credentialUndelivered, (.error, "\(error)"))
             return
         }
-        guard let request, let profile = CredentialSocket.profile(request.credential) else {
+        guard let request, let profile = request.profile else {
             return answer(id, nil)
         }
         let route = Route.token(
@@ -130,14 +130,6 @@ final class CredentialSocket {
 
     /// Whether an answer is still on its way.
     var isSending: Bool { !deliveries.isEmpty }
-
-    private static func profile(_ name: String) -> ProfileName? {
-        do throws(ProfileName.Malformed) {
-            return try ProfileName(name)
-        } catch {
-            return nil
-        }
-    }
 
     private static func peerAddress(of descriptor: Int32) -> [UInt8] {
         var address = sockaddr_un()

@@ -46,6 +46,13 @@ final class Namespaces {
             + ["--net=/proc/\(other?.pid ?? pid)/ns/net"] + (hasOwnClock ? ["--time"] : []) + ["--"]
     }
 
+    /// The same for a program that is to have the clock and nothing else.
+    func clockEntrance() -> [String] {
+        [
+            "/usr/bin/nsenter", "--preserve-credentials", "--target", pid, "--user", "--time", "--",
+        ]
+    }
+
     /// Runs a shell's command inside, with all that may be done to the network there.
     func run(_ command: String) throws {
         count += 1

@@ -1,8 +1,8 @@
-/// Text of others, made harmless for a terminal: what a server or a file says must not move the
-/// cursor, change colours or reorder a line.
-enum Plain {
+/// Text of others, made harmless for a terminal and a desktop: what a server or a file says must not
+/// move the cursor, change colours or reorder a line.
+package enum Plain {
     /// The text in one line, with `?` for every character that is a command to a terminal.
-    static func line(_ text: String) -> String {
+    package static func line(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             switch scalar.value {

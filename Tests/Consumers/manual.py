@@ -1,0 +1,139 @@
+"""The man pages against what they describe: --help, canopyd's own words on its configuration, and openapi.json."""
+import json, re
+from documents import MAN_PAGES, plain
+from stage import ROOT, Failure
+
+
+def lines(name):
+    return (ROOT / "man" / name).read_text().split("\n")
+
+
+def section(name, title):
+    """The lines of one section."""
+    text = lines(name)
+    begin = next(index for index, line in enumerate(text) if line == f".SH {title}")
+    end = next((index for index in range(begin + 1, len(text)) if text[index].startswith(".SH ")), len(text))
+    return text[begin + 1:end]
+
+
+def same(what, page, truth):
+    """Fails with what one of two has and the other has not."""
+    page, truth = set(page), set(truth)
+    if page != truth:
+        raise Failure(f"{what}: only the page has {sorted(map(str, page - truth))}, and it lacks {sorted(map(str, truth - page))}")
+
+
+def options_of_help(text):
+    """(letter or None, name) of each option that a help lists."""
+    return {(match[1], match[2]) for match in re.finditer(r"^ +(?:-(\w), )?--([a-z-]+)", text, re.M)}
+
+
+def options_of_section(text):
+    """The same, of the paragraphs with a tag in a man page's section."""
+    found = set()
+    for tag, line in zip(text, text[1:]):
+        if tag == ".TP":
+            match = re.match(r"\.\w+ (?:-(\w) \", \" )?--([a-z-]+)", plain(line))
+            if not match:
+                raise Failure(f"the tag {line!r} is no option")
+            found.add((match[1], match[2]))
+    return found
+
+
+def canopyctl(world):
+    """Commands, their options and operands, and the options' letters."""
+    helps = {}
+    for name in re.findall(r"^  ([a-z-]+)  ", world.succeed("canopyctl", "--help"), re.M):
+        helps[name] = world.succeed("canopyctl", name, "--help")
+    shown = {}
+    for line in section("canopyctl.1", "COMMANDS"):
+        if line.startswith(".SS "):
+            name, _, rest = plain(line[4:].strip('"')).partition(" ")
+            shown[name] = rest
+    same("commands", shown, helps)
+    for name, text in helps.items():
+        options = re.findall(r"\[--([a-z-]+)[^]]*\]", shown[name])
+        same(f"{name}'s options", options, {long for _, long in options_of_help(text)} - {"help", "version"})
+        operands = re.sub(r"\[--[^]]*\]", "", shown[name]).replace("...", "…").split()
+        usage = text.split("\n")[0].partition("[OPTION…]")[2].split()
+        if operands != usage:
+            raise Failure(f"{name} takes {usage}, and the page says {operands}")
+    same("options", options_of_section(section("canopyctl.1", "OPTIONS")),
+         set().union(*(options_of_help(text) for text in helps.values())))
+
+
+def canopyd(world):
+    same("options", options_of_section(section("canopyd.8", "OPTIONS")),
+         options_of_help(world.succeed(world.programs / "canopyd", "--help")))
+
+
+def configuration(world):
+    """canopyd itself says what it knows, where it is given what it does not."""
+    page, part = {}, None
+    for line in lines("canopyd.conf.5"):
+        if match := re.fullmatch(r'\.SH "?\[(.*?)\]"?', line):
+            part = page.setdefault(match[1], set())
+        elif line.startswith(".SH "):
+            part = None
+        elif part is not None and line.startswith((".B ", ".BR ")):
+            part |= set(re.findall(r"\b([A-Z]\w+)=", line))
+    path = world.work / "unknown.conf"
+    path.write_text("".join(f"[{name.replace('NAME', 'x')}]\nUnknown=1\n" for name in page) + "[other]\n")
+    words = world.run(world.programs / "canopyd", "--check-config", "--config", path)[2]
+    same("sections", page, re.findall(r"\[([a-z]+(?: NAME)?)\]", words.partition("the sections are")[2].partition("\n")[0]))
+    known = [set(re.findall(r"\b([A-Z]\w+)=", line.partition("Unknown=")[2])) for line in words.splitlines()
+             if "Unknown=" in line]
+    if len(known) != len(page):
+        raise Failure(f"canopyd says this of unknown keys: {words}")
+    for (name, keys), truth in zip(page.items(), known):
+        same(f"keys of [{name}]", keys, truth)
+
+
+def interface(_):
+    """Requests with their parameters, states, codes with their statuses, and reasons."""
+    document = json.loads((ROOT / "docs/openapi.json").read_text())
+    schemas = document["components"]["schemas"]
+    requests = set()
+    for path, methods in document["paths"].items():
+        place = path.replace("{profile}", "P").replace("{session}", "ID")
+        for method, description in methods.items():
+            parameters = [described(document, each) for each in description.get("parameters", [])]
+            requests.add((method.upper(), place, frozenset(
+                each["name"] for each in parameters if each["in"] == "query")))
+    page = set()
+    for line in section("canopyd-api.7", "REQUESTS"):
+        if match := re.match(r"\.B (GET|POST|DELETE) (/\S+?)(?:\?(\S+))?$", line):
+            page.add((match[1], match[2], frozenset(re.findall(r"(\w+)=", match[3] or ""))))
+    same("requests", page, requests)
+    same("states", [line.split()[0] for line in section("canopyd-api.7", "STATES") if not line.startswith(".")],
+         schemas["Profile"]["properties"]["state"]["enum"])
+    errors = "\n".join(section("canopyd-api.7", "ERRORS"))
+    same("codes", re.findall(r"\b[a-z]+(?:_[a-z]+)+\b|\b(?:forbidden|refused|throttled|timeout)\b", errors.partition(".nf")[2].partition(".fi")[0]),
+         schemas["Problem"]["properties"]["code"]["enum"])
+    same("reasons", re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", errors.partition("reason :")[2].partition(".I throttled")[0]),
+         schemas["Problem"]["properties"]["reason"]["enum"])
+
+
+def described(document, parameter):
+    reference = parameter.get("$ref")
+    if not reference:
+        return parameter
+    for key in reference[2:].split("/"):
+        document = document[key]
+    return document
+
+
+def warnings(world):
+    """What roff has to say of the pages; nothing, if they are sound."""
+    for page in MAN_PAGES:
+        status, _, words = world.run("man", "--warnings", "--local-file", ROOT / page, environment={"LC_ALL": "C.UTF-8"})
+        if status != 0 or words:
+            raise Failure(f"{page}: {words}")
+
+
+CHECKS = [
+    ("canopyctl(1) has the commands and options of --help", canopyctl),
+    ("canopyd(8) has the options of --help", canopyd),
+    ("canopyd.conf(5) has the sections and keys that canopyd knows", configuration),
+    ("canopyd-api(7) has the requests, states, codes and reasons of docs/openapi.json", interface),
+    ("the man pages have no fault that roff warns of", warnings)]
