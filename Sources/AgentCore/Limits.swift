@@ -327,6 +327,12 @@ package enum Limits {
     /// INTERFACE asks for an end within 2. Enforced by `Canopyd`.
     package static let stopSeconds = 1
 
+    /// Seconds that the service manager has to wait for an end: above the sum of a rotation's own
+    /// deadlines, five answers of 40 s at the most, the waits between them and the store.
+    ///
+    /// The unit's `TimeoutStopSec=`. Enforced by `ServiceUnit`, for the doctor.
+    package static let unitStopSeconds = 300
+
     /// Programs of which it is remembered that they were given a token of the present generation, for
     /// each profile.
     ///

@@ -5,6 +5,9 @@ internal import LinuxSystem
 struct DaemonCheck {
     private(set) var findings: [Finding] = []
 
+    /// How many profiles are signed in; nil if canopyd does not say.
+    private(set) var profiles: Int?
+
     /// The servers of the profiles that are signed in.
     private(set) var servers: [String] = []
 
@@ -45,6 +48,7 @@ struct DaemonCheck {
                     "canopyd is version \(version) and canopyctl \(Version.text)",
                     fix: "systemctl --user restart canopyd"))
         guard let profiles = status["profiles"] else { return }
+        self.profiles = profiles.elements.reduce(0) { count, _ in count + 1 }
         for profile in profiles.elements.map(ReportedProfile.init) {
             findings.append(finding(of: profile))
         }

@@ -16,6 +16,7 @@ enum Doctor: Command {
         let configuration = ConfigurationCheck()
         let daemon = DaemonCheck()
         var findings = SystemCheck.findings() + [configuration.finding] + daemon.findings
+        findings.append(UnitCheck.finding(profiles: daemon.profiles))
         findings +=
             ExchangeCheck(
                 configuration.settings,
@@ -47,7 +48,7 @@ enum Doctor: Command {
         case .messageBus, .secretService, .collection, .unlocked, .probe: return .keyring
         case .server, .clock: return .server
         case .profile: return .signInNeeded
-        case .configuration, .stateDirectory, .exchange, .lingering, .systemd, .lockedMemory:
+        case .configuration, .stateDirectory, .exchange, .lingering, .systemd, .unit, .lockedMemory:
             return .failure
         }
     }

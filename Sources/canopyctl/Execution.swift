@@ -1,3 +1,4 @@
+internal import AgentCore
 internal import CLinux
 internal import Glibc
 internal import LinuxSystem
@@ -19,9 +20,19 @@ enum Execution {
 
     /// Starts a program, found as a shell finds it, with these variables besides ours, and with no
     /// signal blocked or ignored.
+    ///
+    /// `output` becomes its standard output, and its errors go nowhere then; nil for ours.
     static func start(
-        _ arguments: [String], adding variables: [(name: String, value: EnvironmentValue)]
+        _ arguments: [String], adding variables: [(name: String, value: EnvironmentValue)],
+        output: Int32? = nil
     ) throws(SystemError) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        if let output {
+            posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+            posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+        }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -55,7 +66,8 @@ enum Execution {
         }
         environment.append(nil)
         var process: pid_t = 0
-        let code = posix_spawnp(&process, arguments[0], nil, &attributes, &vector, &environment)
+        let code = posix_spawnp(
+            &process, arguments[0], &actions, &attributes, &vector, &environment)
         guard code == 0 else {
             throw SystemError("exec", code: code, subject: arguments[0])
         }
@@ -64,6 +76,48 @@ enum Execution {
 }
 
 extension Execution {
+    /// Runs a program to its end, or to the deadline, when it is killed: its exit code, and the beginning of
+    /// what it wrote.
+    static func output(
+        of arguments: [String], until deadline: BootTime
+    ) throws(SystemError) -> (exitCode: Int32, text: String) {
+        var pair: [Int32] = [0, 0]
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw .last("socketpair") }
+        let reading = FileDescriptor(owning: pair[0])
+        let process: pid_t
+        do {
+            let writing = FileDescriptor(owning: pair[1])
+            process = try start(arguments, adding: [], output: writing.number)
+        }
+        let received = read(reading.number, until: deadline, limit: Execution.outputBytes)
+        // It has ended, or is too late or too talkative to be of use.
+        if received == nil { kill(process, SIGKILL) }
+        return (wait(for: process), String(decoding: received ?? [], as: UTF8.self))
+    }
+
+    /// A page of properties has a few hundred.
+    private static let outputBytes = 64 << 10
+
+    /// Everything up to the end; nil if that does not come, or not within so many bytes.
+    private static func read(_ descriptor: Int32, until deadline: BootTime, limit: Int) -> [UInt8]?
+    {
+        var received: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while received.count < limit {
+            let left = max(.zero, deadline - .now)
+            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let ready = poll(&entry, 1, Int32(clamping: left.nanoseconds / 1_000_000))
+            if ready < 0, errno == EINTR { continue }
+            guard ready > 0 else { return nil }
+            let count = Glibc.read(descriptor, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return count == 0 ? received : nil }
+            received += chunk[..<count]
+        }
+        return nil
+    }
+
     /// Waits for a program that we started; its exit code.
     static func wait(for process: pid_t) -> Int32 {
         var status: Int32 = 0

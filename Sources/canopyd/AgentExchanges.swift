@@ -228,7 +228,7 @@ extension Agent {
         follow(outcome, of: exchange.job, profile, at: now)
         ExchangeLog.write(
             outcome, of: exchange.job, for: profile, before: before,
-            took: now.boot - exchange.began)
+            took: now.boot - exchange.began, at: now)
         answerAsker(of: profile, outcome, exchange.job, at: now)
     }
 

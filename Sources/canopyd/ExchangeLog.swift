@@ -3,15 +3,16 @@ internal import AgentCore
 /// The journal's lines about exchanges: quiet while all is well, and while nothing changes.
 enum ExchangeLog {
     /// Writes what the end of an exchange means to somebody who reads the journal; `before` is the
-    /// generation that was served when it began.
+    /// generation that was served when it began, nil if this is the first that is read.
     static func write(
         _ outcome: ExchangeOutcome, of job: JobKind, for profile: ServedProfile,
-        before: Generation?, took duration: TimeSpan
+        before: Generation?, took duration: TimeSpan, at now: Moment
     ) {
         let name = profile.name.text
         let seconds = (JournalField.duration, text(duration))
         switch outcome {
         case .session(let session):
+            if before == nil { reportGap(before: now, of: session.header, profile) }
             let generation = (JournalField.generation, String(session.header.generation))
             if let failure = session.storeFailure {
                 let code = Refusals.code(of: failure)
@@ -53,6 +54,19 @@ enum ExchangeLog {
         case .signedOut, .tooEarly, .challenged, .document:
             recovered(profile)
         }
+    }
+
+    /// Nobody else could: while canopyd or the machine was off, nobody was there to write.
+    private static func reportGap(
+        before now: Moment, of session: SessionHeader, _ profile: ServedProfile
+    ) {
+        let gap = RotationGap(
+            before: now, of: session, mode: profile.machine.mode, boot: profile.boot)
+        guard let gap else { return }
+        Journal.write(
+            .rotationsMissed, (.profile, profile.name.text),
+            (.generation, String(session.generation)), (.duration, text(gap.span)),
+            (.missed, String(gap.missed)))
     }
 
     /// Whether a client asks something of the server that changes nothing in the profile.

@@ -1,6 +1,6 @@
 """The man pages against what they describe: --help, canopyd's own words on its configuration, and openapi.json."""
 import json, re
-from documents import MAN_PAGES, plain
+from documents import MAN_PAGES, PAGES, plain
 from stage import ROOT, Failure
 
 
@@ -114,6 +114,45 @@ def interface(_):
          schemas["Problem"]["properties"]["reason"]["enum"])
 
 
+def figures(_):
+    """What README.md says of oidc-agent is what docs/bench.md has measured."""
+    rows = {}
+    for line in (ROOT / "docs/bench.md").read_text().split("\n"):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 7:
+            rows[cells[0]] = cells
+    heads = rows[""]
+    ratios = []
+    for clients in ["1 client", "8 clients", "64 clients"]:
+        row = dict(zip(heads, rows[f"fresh, {clients}: p50"]))
+        ratios.append(float(row["oidc-agent / floor"]) / float(row["canopyd / floor"]))
+    memory = rows["RSS, MB"]
+    said = (f"{min(ratios):.1f} to {max(ratios):.1f} times as long for a token,",
+            f"{float(memory[6]):.0f} MB to canopyd's {float(memory[3]):.0f}")
+    for words in said:
+        if words not in (ROOT / "README.md").read_text():
+            raise Failure(f"README.md does not say {words!r}")
+
+
+def links(_):
+    """Every link between the pages, and every picture, leads somewhere; every test that a page names exists."""
+    faults = []
+    tests = {path.stem for path in (ROOT / "Tests").rglob("*.swift")}
+    for page in PAGES:
+        text = (ROOT / page).read_text()
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+            if "://" not in target and not (ROOT / page).parent.joinpath(target).exists():
+                faults.append(f"{page}: there is no {target}")
+        for name in re.findall(r"`(\w+Tests)`", text):
+            if name not in tests:
+                faults.append(f"{page}: there is no {name}")
+        for path in re.findall(r"`((?:Tests|docs|systemd|bench|man)/[\w./-]+)`", text):
+            if not (ROOT / path).exists():
+                faults.append(f"{page}: there is no {path}")
+    if faults:
+        raise Failure("\n".join(faults))
+
+
 def described(document, parameter):
     reference = parameter.get("$ref")
     if not reference:
@@ -136,4 +175,6 @@ CHECKS = [
     ("canopyd(8) has the options of --help", canopyd),
     ("canopyd.conf(5) has the sections and keys that canopyd knows", configuration),
     ("canopyd-api(7) has the requests, states, codes and reasons of docs/openapi.json", interface),
+    ("what README.md says of others is what docs/bench.md has measured", figures),
+    ("every link, picture, file and test that a page names is there", links),
     ("the man pages have no fault that roff warns of", warnings)]

@@ -63,6 +63,28 @@ stored_after_unlock() {
 }
 check "unlocked, the keyring takes it, and the next rotation goes on from there" stored_after_unlock
 
+has_254() { [ "$(root 'systemctl --version' | sed -n 's/^systemd \([0-9]*\).*/\1/p')" -ge 254 ]; }
+
+survives_stop() {
+    # A sign-in of its own: nothing is held back after it.
+    user 'canopyctl logout --local'
+    sign_in
+    rotated_into_locked_keyring
+    # What the exchange tries for at its end is over when stop returns.
+    user 'systemctl --user stop canopyd.socket canopyd.service'
+    same "$(user 'systemctl --user is-active canopyd.service || :')" inactive "canopyd.service"
+    same "$(stored_descriptors)" 1 "the number of descriptors in the store"
+    user 'systemctl --user start canopyd.socket'
+    within 15 eval 'same "$(generation)" 1 "the generation that is served"'
+    unlock_keyring
+    within 20 eval 'same "$(state)" active "the state"'
+    within 30 eval 'user "canopyctl refresh" >/dev/null; [ "$(generation)" -ge 2 ]'
+    same "$(counted family_revocations)" 0 "the number of families revoked"
+}
+if has_254; then
+    check "stopped and started with a locked keyring: the slot outlives it (FileDescriptorStorePreserve=)" survives_stop
+fi
+
 # A rotation whose answer the server holds back.
 begin_rotation() {
     before=$(generation)
@@ -113,6 +135,41 @@ restart_by_hand() {
     same "$(state)" active "the state"
 }
 check "a restart leaves one slot for each profile, and no more" restart_by_hand
+
+# The doctor's verdict on the unit, and what it says: unit_finding verdict.
+unit_finding() {
+    user 'CANOPY_URL=http://127.0.0.1:8080 canopyctl doctor --json || :' | python3 -c '
+import json, sys
+for finding in json.load(sys.stdin)["findings"]:
+    if finding["check"] == "unit": print(finding.get(sys.argv[1], ""))' "$1"
+}
+
+doctor_mends() {
+    same "$(unit_finding verdict)" ok "the verdict on the unit as it is shipped"
+    # Nobody tells canopyd that what it gives is thrown away.
+    user 'mkdir -p ~/.config/systemd/user/canopyd.service.d
+    printf "[Unit]\nStartLimitIntervalSec=10\n[Service]\nFileDescriptorStoreMax=0\nKillMode=mixed\nOOMPolicy=stop\nTimeoutStopSec=20\n" \
+        >~/.config/systemd/user/canopyd.service.d/test.conf'
+    # Older managers do not see files that are new.
+    if has_254; then
+        contains "$(unit_finding detail)" "have changed"
+        same "$(unit_finding verdict)" failed "the verdict on files that the manager has not read"
+    fi
+    user 'systemctl --user daemon-reload; systemctl --user restart canopyd.service'
+    same "$(stored_descriptors)" 0 "the number of descriptors in the store"
+    local part detail
+    detail=$(unit_finding detail)
+    for part in FileDescriptorStoreMax=0 KillMode=mixed OOMPolicy=stop TimeoutStopSec=20s StartLimitIntervalSec=10s \
+        canopyd.service.d/test.conf; do
+        contains "$detail" "$part"
+    done
+    # What mends it is typed as it is printed.
+    user "$(unit_finding fix)"
+    within 10 eval 'same "$(unit_finding verdict)" ok "the verdict after the cure"'
+    same "$(stored_descriptors)" 1 "the number of descriptors in the store"
+    user 'rm -r ~/.config/systemd/user/canopyd.service.d; systemctl --user daemon-reload; systemctl --user restart canopyd'
+}
+check "the doctor finds what a drop-in breaks, and its command mends all of it" doctor_mends
 
 gone_with_sign_out() {
     user 'canopyctl logout'

@@ -20,7 +20,7 @@ units_are_sound() {
     words=$(user 'cd ~/.config/systemd/user
     systemd-analyze --user verify canopyd.service canopyd.socket canopyd-credential.socket 2>&1' |
         # Of systemd 254 and later, as the unit says.
-        grep -vE "Unknown key( name)? '(RestartSteps|RestartMaxDelaySec)'") || :
+        grep -vE "Unknown key( name)? '(RestartSteps|RestartMaxDelaySec|FileDescriptorStorePreserve)'") || :
     same "$words" "" "what systemd has to say"
 }
 check "systemd has nothing to say against the units" units_are_sound

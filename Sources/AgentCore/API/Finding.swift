@@ -20,6 +20,8 @@ package struct Finding: Equatable, Sendable {
         case exchange
         case lingering
         case systemd
+        /// How the service manager runs canopyd.
+        case unit
         case lockedMemory = "locked_memory"
         case messageBus = "message_bus"
         case secretService = "secret_service"

@@ -13,6 +13,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
     case signInRefused = "sign_in_refused"
     case signInRequired = "sign_in_required"
     case rotated
+    case rotationsMissed = "rotations_missed"
     case exchangeFailed = "exchange_failed"
     case exchangeFailing = "exchange_failing"
     case recovered
@@ -52,6 +53,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .signInRefused: "A sign-in was refused"
         case .signInRequired: "A new sign-in is needed"
         case .rotated: "Rotated"
+        case .rotationsMissed: "Rotations were missed before canopyd started"
         case .exchangeFailed: "An exchange failed"
         case .exchangeFailing: "An exchange failed again"
         case .recovered: "Exchanges work again"
@@ -89,7 +91,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
             .credentialRefused, .noticeRefused, .memoryUnlocked, .denied:
             .warning
         case .serving, .stopping, .stopped, .configurationRead, .signedIn, .signedOut,
-            .signInRefused, .recovered, .granted:
+            .signInRefused, .recovered, .rotationsMissed, .granted:
             .info
         case .rotated, .exchangeFailing: .debug
         }
@@ -111,6 +113,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .signInRefused: "62ff6c1b5df74f309287b6517ffff3ea"
         case .signInRequired: "687e79eff88c4c36a90c02d3826e5677"
         case .rotated: "902398433bc34cf193ac459d6c2f4321"
+        case .rotationsMissed: "704c9700a287415285ac4ad8811c0740"
         case .exchangeFailed: "f6f92884f9a24901b8ee8d7f5b8e4db2"
         case .exchangeFailing: "36516041d71d45ecac81451af0e90e33"
         case .recovered: "3f74c8c5ce3c4fa99df5722e65c503e2"

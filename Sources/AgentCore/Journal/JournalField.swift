@@ -16,6 +16,8 @@ package enum JournalField: String, CaseIterable, Sendable {
     case pid
     case executable
     case version
+    /// How many rotations were not made.
+    case missed
     /// What to do about it.
     case fix
     /// How many lines of the same kind were left out before this one.
