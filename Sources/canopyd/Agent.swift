@@ -117,7 +117,8 @@ final class Agent {
             guard let signIns = try place.stateDirectory.signIns(of: name),
                 signIns.current != nil || !signIns.pending.isEmpty
             else { return }
-            _ = served(name, account: signIns.account)
+            let profile = served(name, account: signIns.account)
+            profile?.lastGeneration = signIns.lastGeneration
         } catch {
             // It is served all the same, and says what is wrong when it is asked for.
             Journal.write(.profileUnreadable, (.error, "\(error)"))

@@ -16,6 +16,9 @@ final class ServedProfile {
     /// What is shown while there is no session to show.
     var account: KnownSignIns.Account?
 
+    /// The generation that is shown then; nil where nothing is known of any.
+    var lastGeneration: Int64?
+
     /// The exchange that is at work on this profile; a load is shared.
     var process: ExchangeProcess?
 
@@ -27,6 +30,10 @@ final class ServedProfile {
 
     /// Who asked for the job that runs, if somebody did.
     var asker: ClientID?
+
+    /// The question that it is the job for, if it is one; never a request that carries a secret, which
+    /// has to be gone with its job.
+    var question: Request?
     var requests: [Request] = []
 
     /// Sign-ins that wait for a second factor, oldest first.
@@ -55,6 +62,10 @@ final class ServedProfile {
         let kind: Kind
         let deadline: BootTime
 
+        /// The generation whose access token the server did not take, and its words; nil while it has
+        /// taken all that it was asked with.
+        var refused: (generation: Generation?, words: String)?
+
         enum Kind {
             case signIn(Secret)
             case secondFactor(Secret)
@@ -62,6 +73,14 @@ final class ServedProfile {
             case identity
             case sessions
             case revokeSession(String)
+
+            /// Whether it is asked of the server with the access token, and changes nothing here.
+            var isQuestion: Bool {
+                switch self {
+                case .identity, .sessions, .revokeSession: true
+                case .signIn, .secondFactor, .signOut: false
+                }
+            }
         }
 
         /// Whether it uses or ends the session that there is.
@@ -135,12 +154,12 @@ final class ServedProfile {
         }
         return ProfileView(
             profile: name, state: machine.state(at: now), reason: reason,
-            url: session?.baseURL ?? account?.baseURL ?? "",
-            identity: session?.identity ?? account?.identity ?? Identity(id: "", email: ""),
-            generation: session?.generation ?? 0,
+            url: session?.baseURL ?? account?.baseURL,
+            identity: session?.identity ?? account?.identity,
+            generation: session?.generation ?? lastGeneration,
             expiresAt: machine.access?.life.expiresAt, refreshAt: refreshAt(now),
             lastRotationAt: session?.lastRotation?.moment.wall, lastError: lastError,
-            signedInAt: session?.signedInAt ?? account?.signedInAt ?? WallTime(milliseconds: 0))
+            signedInAt: session?.signedInAt ?? account?.signedInAt)
     }
 
     /// What the profile's state means for the desktop's notice.

@@ -56,11 +56,11 @@ extension Connection {
         switch sequel {
         case .nextRequest:
             phase = .reading
-            wait(for: .readable)
-            if pending.count > 0 {
-                isQueued = true
-                connections.queue(self)
-            }
+            guard pending.count > 0 else { return wait(for: .readable) }
+            isQueued = true
+            connections.queue(self)
+            // What it has sent beyond that would be announced, in vain, in every turn until then.
+            wait(for: [])
         case .end:
             close()
         case .drainedEnd:

@@ -78,8 +78,9 @@ final class Connections {
     /// Who the client is; nil once it is gone.
     func caller(of client: ClientID) -> Caller? { open[client]?.caller }
 
-    /// Serves the peer of `descriptor`, which is closed when that is over.
-    func add(_ descriptor: Int32, _ peer: PeerCredentials) throws(SystemError) {
+    /// Serves the peer of `descriptor`, which is closed when that is over; returns whether it has
+    /// asked already.
+    func add(_ descriptor: Int32, _ peer: PeerCredentials) throws(SystemError) -> Bool {
         lastNumber += 1
         let id = ClientID(number: lastNumber)
         let caller = Caller(peer, on: descriptor, since: .now)
@@ -88,7 +89,7 @@ final class Connections {
         open[id] = connection
         peak = max(peak, open.count)
         // Most clients have sent their request by now.
-        connection.receive()
+        return connection.receive()
     }
 
     /// Tells the peer of `descriptor` why it is not let in; it is closed when the peer has read it.
