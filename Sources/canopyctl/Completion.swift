@@ -10,7 +10,7 @@ enum Completion: Command {
         zsh:   canopyctl completion zsh > "${fpath[1]}/_canopyctl"
         fish:  canopyctl completion fish > ~/.config/fish/completions/canopyctl.fish
         """
-    static let options: [Option] = []
+    static let options: Options = []
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 1, named: "bash, zsh or fish")
@@ -29,7 +29,7 @@ enum Completion: Command {
 
     /// The options that a person would type; those for secrets are none.
     private static func options(of command: any Command.Type) -> [Option] {
-        (command.options + Option.common).filter { !$0.meaning.isEmpty }
+        (command.options + Options.common).filter { !$0.meaning.isEmpty }
     }
 
     /// What is taken besides options, where it is a choice of words.

@@ -11,7 +11,7 @@ enum GitCredential: Command {
           git config --global credential.https://git.example.com.helper '!canopyctl git-credential'
         git's own wishes to store or erase change nothing: canopyd keeps the session.
         """
-    static let options: [Option] = [.profile, .username]
+    static let options: Options = [.profile, .username]
 
     /// The name under which git looks for `helper = canopy`.
     static let program = "git-credential-canopy"
