@@ -18,7 +18,9 @@ extension Agent {
 
     /// Tells whoever still waits that nobody works for them any more.
     private func dismiss(_ profile: ServedProfile, at now: Moment) {
-        for (client, reply) in profile.takeDismissed(at: now) { deliver(client, reply) }
+        for (client, reply) in profile.takeDismissed(at: now) {
+            answer(client, reply, of: profile, at: now)
+        }
         for request in profile.requests {
             deliver(request.client, Reply(Refusals.stopping(profile.name)))
         }
@@ -295,7 +297,9 @@ extension Agent {
     }
 
     func answerWaiters(of profile: ServedProfile, at now: Moment) {
-        for (client, reply) in profile.takeAnswered(at: now) { deliver(client, reply) }
+        for (client, reply) in profile.takeAnswered(at: now) {
+            answer(client, reply, of: profile, at: now)
+        }
     }
 
     private func answerAsker(

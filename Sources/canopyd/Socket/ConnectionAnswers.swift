@@ -9,7 +9,9 @@ extension Connection {
             return false
         }
         let now = Moment.now
-        guard let reply = connections.agent.preparedToken(wish, at: now) else { return false }
+        guard let reply = connections.agent.preparedToken(wish, for: caller, at: now) else {
+            return false
+        }
         let sent = reply.withBytes { socket.send($0) }
         connections.answered(.token, status: 200, after: .now - now.boot)
         guard let sent else {
