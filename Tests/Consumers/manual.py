@@ -140,9 +140,14 @@ def links(_):
     tests = {path.stem for path in (ROOT / "Tests").rglob("*.swift")}
     for page in PAGES:
         text = (ROOT / page).read_text()
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
-            if "://" not in target and not (ROOT / page).parent.joinpath(target).exists():
+        for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text):
+            if "://" in target:
+                continue
+            file = (ROOT / page).parent.joinpath(target) if target else ROOT / page
+            if not file.exists():
                 faults.append(f"{page}: there is no {target}")
+            elif anchor and anchor not in anchors(file):
+                faults.append(f"{page}: {target} has no heading #{anchor}")
         for name in re.findall(r"`(\w+Tests)`", text):
             if name not in tests:
                 faults.append(f"{page}: there is no {name}")
@@ -151,6 +156,12 @@ def links(_):
                 faults.append(f"{page}: there is no {path}")
     if faults:
         raise Failure("\n".join(faults))
+
+
+def anchors(file):
+    """What a page's headings are linked by: small letters, no punctuation, - for spaces."""
+    headings = re.findall(r"^#+ (.*)$", file.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def described(document, parameter):
