@@ -89,6 +89,7 @@ extension Episode {
         case .rejected: "rejected"
         case .challenged: "challenged"
         case .document: "document"
+        case .tokenRefused: "token refused"
         }
     }
 

@@ -143,7 +143,8 @@ extension Episode {
             {
                 violate("a session was reported as stored that the keyring does not hold")
             }
-        case .signInRequired, .tooEarly, .failed, .rejected, .challenged, .document:
+        case .signInRequired, .tooEarly, .failed, .rejected, .challenged, .document,
+            .tokenRefused:
             break
         }
     }

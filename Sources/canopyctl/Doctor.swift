@@ -9,7 +9,7 @@ enum Doctor: Command {
         Works without a running canopyd. The keyring is tried with an item of its own, which is
         deleted again; nothing that is signed in is touched, and no prompt is raised.
         """
-    static let options: [Option] = [.json]
+    static let options: Options = [.json]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

@@ -74,6 +74,9 @@ enum Queries {
                 }
                 return .document(writer.finish().secret())
             }
+            if answer.status == 401, body.isEnvelope {
+                return .tokenRefused("\(body.words ?? "HTTP status 401") (401)")
+            }
             return .failed(failure(answer, body))
         }
     }

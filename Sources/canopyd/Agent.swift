@@ -9,6 +9,9 @@ final class Agent {
     /// Sends a reply to a client that was told to wait.
     var deliver: (ClientID, Reply) -> Void = { _, _ in }
 
+    /// Who a client is, and how it asks; nil once it is gone.
+    var caller: (ClientID) -> (Caller, AccessPolicy.Way)? = { _ in nil }
+
     /// The number of open connections.
     var connections: () -> Int = { 0 }
 
@@ -22,6 +25,9 @@ final class Agent {
         didSet {
             let now = Moment.now
             for profile in profiles.values {
+                if settings.policies[profile.name] != oldValue.policies[profile.name] {
+                    enforcePolicy(on: profile)
+                }
                 profile.machine.modeChanged(
                     to: settings.mode(of: profile.name), at: now, draw: Agent.draw())
                 settle(profile, at: now)
@@ -33,6 +39,7 @@ final class Agent {
     var profiles: [ProfileName: ServedProfile] = [:]
     var keyring = KeyringStanding(.ok, owner: nil)
     var tally = Tally()
+    var recentCallers = RecentCallers()
 
     /// Clients that asked for a profile that is not known, while the keyring is searched.
     var strangers: [(client: ClientID, route: Route, deadline: BootTime)] = []
@@ -45,6 +52,9 @@ final class Agent {
 
     let startedAt = WallTime.now
     let place: Place
+
+    /// Where ``settings`` come from, for the command that adds to them.
+    let configurationFile: String?
     let loop: EventLoop
     let sleep: SleepInhibitor
     private let keyringWatch: KeyringWatch
@@ -53,13 +63,15 @@ final class Agent {
 
     /// The slots that an earlier canopyd left with the service manager and no profile has taken yet.
     private var inherited: [ProfileName: SuccessorSlot]
+    private var lastProfileNumber: UInt32 = 0
     private var cachedWakeUp: BootTime?
 
     init(
-        _ place: Place, settings: Settings, loop: EventLoop,
+        _ place: Place, settings: Settings, configurationFile: String?, loop: EventLoop,
         inherited: [ProfileName: SuccessorSlot]
     ) {
         self.place = place
+        self.configurationFile = configurationFile
         self.inherited = inherited
         self.settings = settings
         self.loop = loop
@@ -105,7 +117,8 @@ final class Agent {
             guard let signIns = try place.stateDirectory.signIns(of: name),
                 signIns.current != nil || !signIns.pending.isEmpty
             else { return }
-            _ = served(name, account: signIns.account)
+            let profile = served(name, account: signIns.account)
+            profile?.lastGeneration = signIns.lastGeneration
         } catch {
             // It is served all the same, and says what is wrong when it is asked for.
             Journal.write(.profileUnreadable, (.error, "\(error)"))
@@ -162,7 +175,9 @@ final class Agent {
     }
 
     private func expire(_ profile: ServedProfile, at now: Moment) {
-        for (client, reply) in profile.takeLate(at: now) { deliver(client, reply) }
+        for (client, reply) in profile.takeLate(at: now) {
+            answer(client, reply, of: profile, at: now)
+        }
         profile.forgetExpiredChallenges(at: now.boot)
         for request in profile.requests where request.deadline <= now.boot {
             deliver(request.client, Reply(Refusals.timeout(profile.name)))
@@ -268,8 +283,10 @@ final class Agent {
     ) -> ServedProfile? {
         if let profile = profiles[name] { return profile }
         do throws(SystemError) {
+            let slot = try slot(of: name)
+            lastProfileNumber += 1
             let profile = ServedProfile(
-                name, slot: try slot(of: name), boot: place.boot,
+                name, number: lastProfileNumber, slot: slot, boot: place.boot,
                 mode: settings.mode(of: name), account: account)
             if isNew { profile.machine.becomeUnknown() }
             profiles[name] = profile

@@ -18,7 +18,9 @@ extension Agent {
 
     /// Tells whoever still waits that nobody works for them any more.
     private func dismiss(_ profile: ServedProfile, at now: Moment) {
-        for (client, reply) in profile.takeDismissed(at: now) { deliver(client, reply) }
+        for (client, reply) in profile.takeDismissed(at: now) {
+            answer(client, reply, of: profile, at: now)
+        }
         for request in profile.requests {
             deliver(request.client, Reply(Refusals.stopping(profile.name)))
         }
@@ -27,10 +29,11 @@ extension Agent {
 
     private func proceed(_ profile: ServedProfile, at now: Moment) {
         while let request = profile.requests.first {
-            switch readiness(of: request.kind, profile, at: now) {
+            switch readiness(of: request, profile, at: now) {
             case .ready(let job):
                 profile.requests.removeFirst()
                 profile.asker = request.client
+                profile.question = request.kind.isQuestion ? request : nil
                 return start(job, for: profile, at: now)
             case .refused(let problem):
                 profile.requests.removeFirst()
@@ -63,9 +66,9 @@ extension Agent {
 
     /// A question to the server needs an access token; the others need nothing.
     private func readiness(
-        of kind: ServedProfile.Request.Kind, _ profile: ServedProfile, at now: Moment
+        of request: ServedProfile.Request, _ profile: ServedProfile, at now: Moment
     ) -> Readiness {
-        switch kind {
+        switch request.kind {
         case .signIn(let body):
             // It may take half a minute and fail: the repetition would miss the server's grace.
             guard !profile.machine.isRepeating else { return .later }
@@ -88,15 +91,57 @@ extension Agent {
             return .ready(job)
         case .identity, .sessions, .revokeSession:
             guard !profile.machine.isRepeating else { return .later }
+            if let refused = request.refused,
+                refused.generation == profile.machine.session?.position
+            {
+                return afterRefusal(refused.words, profile, at: now)
+            }
             switch profile.machine.verdict(minimumValidity: nil, at: now) {
             case .wait:
                 return .needsToken
             case .refused(let refusal):
                 return .refused(Refusals.problem(refusal, profile.name))
             case .token(let token):
-                return .ready(question(kind, token, profile))
+                return .ready(question(request.kind, token, profile))
             }
         }
+    }
+
+    /// The server did not take the token in hand: the rotation that was forced for it comes first,
+    /// and where it brought none there is nothing to ask with.
+    private func afterRefusal(
+        _ words: String, _ profile: ServedProfile, at now: Moment
+    ) -> Readiness {
+        switch profile.machine.phase {
+        case .resting(let due) where due <= now.boot: .later
+        case .unread, .exchanging: .later
+        case .resting:
+            .refused(Refusals.problem(Failure(.refused, words), profile.name))
+        case .paused(let pause):
+            pause.until <= now.boot
+                ? .later
+                : .refused(
+                    Refusals.problem(
+                        pause.failure, profile.name, retryAfter: pause.until - now.boot))
+        case .ended(let reason):
+            .refused(Refusals.signInRequired(reason, profile.name))
+        }
+    }
+
+    /// Has the token renewed that the server did not take, and the question asked again; false where
+    /// that was done before, or may not be done now.
+    private func asksAgain(
+        _ outcome: ExchangeOutcome, _ profile: ServedProfile, at now: Moment
+    ) -> Bool {
+        guard case .tokenRefused(let words) = outcome, profile.asker != nil,
+            var request = profile.question, request.refused == nil,
+            profile.machine.rotationForced(at: now)
+        else { return false }
+        request.refused = (profile.machine.session?.position, words)
+        profile.asker = nil
+        profile.question = nil
+        profile.requests.insert(request, at: 0)
+        return true
     }
 
     private func question(
@@ -221,12 +266,16 @@ extension Agent {
             tally.count(
                 outcome, of: profile.name, presented: exchange.isPresenting, isNew: isNew)
         }
-        if let session = profile.machine.session { profile.account = session.account }
+        if let session = profile.machine.session {
+            profile.account = session.account
+            profile.lastGeneration = session.generation
+        }
         if case .signInRequired(_, _, let account?) = outcome { profile.account = account }
         follow(outcome, of: exchange.job, profile, at: now)
         ExchangeLog.write(
             outcome, of: exchange.job, for: profile, before: before,
             took: now.boot - exchange.began, at: now)
+        if asksAgain(outcome, profile, at: now) { return }
         answerAsker(of: profile, outcome, exchange.job, at: now)
     }
 
@@ -237,7 +286,9 @@ extension Agent {
         switch outcome {
         case .challenged(let challenge): profile.keep(challenge, at: now)
         case .session where job == .signIn || job == .secondFactor: profile.forgetChallenges()
-        case .session, .tooEarly, .failed, .signInRequired, .signedOut, .rejected, .document: break
+        case .session, .tooEarly, .failed, .signInRequired, .signedOut, .rejected, .document,
+            .tokenRefused:
+            break
         }
     }
 
@@ -246,7 +297,9 @@ extension Agent {
     }
 
     func answerWaiters(of profile: ServedProfile, at now: Moment) {
-        for (client, reply) in profile.takeAnswered(at: now) { deliver(client, reply) }
+        for (client, reply) in profile.takeAnswered(at: now) {
+            answer(client, reply, of: profile, at: now)
+        }
     }
 
     private func answerAsker(
@@ -284,6 +337,8 @@ extension Agent {
             return Reply(Refusals.problem(rejection, profile.name))
         case .challenged(let challenge):
             return .challenge(challenge)
+        case .tokenRefused(let words):
+            return Reply(Refusals.problem(Failure(.refused, words), profile.name))
         case .document(let document):
             return document.count == 0
                 ? .done : Reply(status: 200, body: .secret(document))

@@ -83,7 +83,8 @@ extension Agent {
         }
         switch outcome {
         case .signedOut: return
-        case .session, .tooEarly, .failed, .signInRequired, .rejected, .challenged, .document:
+        case .session, .tooEarly, .failed, .signInRequired, .rejected, .challenged, .document,
+            .tokenRefused:
             break
         }
         guard profiles.count < Limits.profiles, let found = served(name, account: nil) else {

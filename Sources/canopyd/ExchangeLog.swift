@@ -29,6 +29,11 @@ enum ExchangeLog {
             } else if job == .signIn || job == .secondFactor {
                 Journal.write(.signedIn, (.profile, name), generation, seconds)
             }
+        case .tokenRefused(let words):
+            // It is renewed, or whoever asked is told.
+            Journal.write(
+                .exchangeFailing, (.profile, name), (.code, Problem.Code.refused.rawValue),
+                (.error, words), seconds)
         case .failed(let failure) where failure.kind == .refused && isQuestion(job):
             // Whoever asked is told; the session is as well as it was.
             Journal.write(

@@ -6,12 +6,18 @@ final class ServedProfile {
     let name: ProfileName
     let slot: SuccessorSlot
     let boot: BootID
+
+    /// No other profile's, those that are gone included.
+    private let number: UInt32
     var machine: RotationMachine {
         didSet { prepared = nil }
     }
 
     /// What is shown while there is no session to show.
     var account: KnownSignIns.Account?
+
+    /// The generation that is shown then; nil where nothing is known of any.
+    var lastGeneration: Int64?
 
     /// The exchange that is at work on this profile; a load is shared.
     var process: ExchangeProcess?
@@ -24,6 +30,10 @@ final class ServedProfile {
 
     /// Who asked for the job that runs, if somebody did.
     var asker: ClientID?
+
+    /// The question that it is the job for, if it is one; never a request that carries a secret, which
+    /// has to be gone with its job.
+    var question: Request?
     var requests: [Request] = []
 
     /// Sign-ins that wait for a second factor, oldest first.
@@ -32,6 +42,13 @@ final class ServedProfile {
 
     /// The last answer to a token request; nil once the machine has changed.
     private var prepared: Prepared?
+
+    /// Who has had a token of the present generation.
+    var grants = GrantLedger()
+
+    /// The generation that those who are cleared have had a token of.
+    private var clearedGeneration: Generation?
+    private var clearances: UInt32 = 0
 
     /// What the log was last told is wrong; nil while nothing is.
     var complaint: Problem.Code?
@@ -45,6 +62,10 @@ final class ServedProfile {
         let kind: Kind
         let deadline: BootTime
 
+        /// The generation whose access token the server did not take, and its words; nil while it has
+        /// taken all that it was asked with.
+        var refused: (generation: Generation?, words: String)?
+
         enum Kind {
             case signIn(Secret)
             case secondFactor(Secret)
@@ -52,14 +73,31 @@ final class ServedProfile {
             case identity
             case sessions
             case revokeSession(String)
+
+            /// Whether it is asked of the server with the access token, and changes nothing here.
+            var isQuestion: Bool {
+                switch self {
+                case .identity, .sessions, .revokeSession: true
+                case .signIn, .secondFactor, .signOut: false
+                }
+            }
+        }
+
+        /// Whether it uses or ends the session that there is.
+        var usesSession: Bool {
+            switch kind {
+            case .signIn, .secondFactor: false
+            case .signOut, .identity, .sessions, .revokeSession: true
+            }
         }
     }
 
     init(
-        _ name: ProfileName, slot: SuccessorSlot, boot: BootID, mode: RotationMachine.Mode,
-        account: KnownSignIns.Account?
+        _ name: ProfileName, number: UInt32, slot: SuccessorSlot, boot: BootID,
+        mode: RotationMachine.Mode, account: KnownSignIns.Account?
     ) {
         self.name = name
+        self.number = number
         self.slot = slot
         self.boot = boot
         self.account = account
@@ -116,12 +154,12 @@ final class ServedProfile {
         }
         return ProfileView(
             profile: name, state: machine.state(at: now), reason: reason,
-            url: session?.baseURL ?? account?.baseURL ?? "",
-            identity: session?.identity ?? account?.identity ?? Identity(id: "", email: ""),
-            generation: session?.generation ?? 0,
+            url: session?.baseURL ?? account?.baseURL,
+            identity: session?.identity ?? account?.identity,
+            generation: session?.generation ?? lastGeneration,
             expiresAt: machine.access?.life.expiresAt, refreshAt: refreshAt(now),
             lastRotationAt: session?.lastRotation?.moment.wall, lastError: lastError,
-            signedInAt: session?.signedInAt ?? account?.signedInAt ?? WallTime(milliseconds: 0))
+            signedInAt: session?.signedInAt ?? account?.signedInAt)
     }
 
     /// What the profile's state means for the desktop's notice.
@@ -164,7 +202,30 @@ final class ServedProfile {
         let reply: Secret
         let offer: RotationMachine.Offer
         let seconds: Int64
+        let clearance: UInt64
     }
+
+    // MARK: Clearance
+
+    /// What a connection has that may have the token, and whose program the journal was told of:
+    /// another number for each generation and policy, no other profile's, and never 0.
+    func clearance() -> UInt64 {
+        let generation = machine.session?.position
+        if generation != clearedGeneration || clearances == 0 {
+            clearedGeneration = generation
+            clearances &+= 1
+        }
+        return UInt64(number) << 32 | UInt64(clearances)
+    }
+
+    /// Lets every connection be looked at again.
+    func renewClearance() {
+        clearances &+= 1
+        prepared = nil
+    }
+
+    /// The clearance that goes with the token that lies ready; 0 while none does.
+    var preparedClearance: UInt64 { prepared?.clearance ?? 0 }
 
     /// The token object on a connection that is kept, head and all; nil if a request for
     /// `minimumValidity` is to be told something else.
@@ -178,7 +239,8 @@ final class ServedProfile {
         else { return nil }
         let reply = Reply.token(view(of: token, at: now), in: .locked)
             .inOnePiece(in: .locked, date: now.wall)
-        prepared = Prepared(reply: reply, offer: offer, seconds: left.wholeSeconds)
+        prepared = Prepared(
+            reply: reply, offer: offer, seconds: left.wholeSeconds, clearance: clearance())
         return reply
     }
 }

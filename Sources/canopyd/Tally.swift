@@ -25,7 +25,7 @@ struct Tally {
         case .tooEarly: name = "too_early"
         case .failed(let failure): name = Refusals.code(of: failure).rawValue
         case .signInRequired(let reason, _, _): name = reason.rawValue
-        case .signedOut, .rejected, .challenged, .document: return
+        case .signedOut, .rejected, .challenged, .document, .tokenRefused: return
         }
         rotations[profile, default: [:]][name, default: 0] += 1
     }

@@ -90,7 +90,7 @@ struct SignInTests {
             let outcome = try signIn(world)
             switch outcome {
             case .failed, .rejected, .challenged: break
-            case .session, .tooEarly, .signInRequired, .signedOut, .document:
+            case .session, .tooEarly, .signInRequired, .signedOut, .document, .tokenRefused:
                 Issue.record("signed in by \(answer)")
             }
             #expect(world.signIns == before)
@@ -206,7 +206,8 @@ struct SignInTests {
                     #expect(rotated.header.generation > report.header.generation)
                 case .signedOut:
                     #expect(old == nil && world.heldSession == nil, "step \(step)")
-                case .failed, .signInRequired, .tooEarly, .rejected, .challenged, .document:
+                case .failed, .signInRequired, .tooEarly, .rejected, .challenged, .document,
+                    .tokenRefused:
                     Issue.record("nothing works after step \(step)")
                 }
                 #expect(!world.server.isFamilyEnded && world.violations == [])

@@ -155,6 +155,7 @@ struct StoredFormatTests {
         outcomes += Failure.Kind.allCases.map { .failed(Failure($0, "d")) } + [.failed(failure)]
         outcomes += SignInReason.allCases.map { .signInRequired($0, "words") }
         outcomes.append(.signInRequired(.restoredCopy, "", account: Example.header().account))
+        outcomes.append(.tokenRefused("words (401)"))
         outcomes += Rejection.Kind.allCases.map { .rejected(Rejection($0, "words")) }
         return outcomes.map { .ended(.standard, $0) } + [
             .progress(.presenting), .progress(.retrying(failure)),

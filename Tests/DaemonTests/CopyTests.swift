@@ -112,6 +112,13 @@ struct CopyTests {
         for _ in 1...2 {
             try client.send(Stage.request("GET", "/v1/token"))
             #expect(try reason(Stage.Answer(try client.answer())) == "other_machine")
+            // Whose session it is, and since when, is not this machine's to know.
+            try client.send(Stage.request("GET", "/v1/profiles/default"))
+            let shown = try Stage.Answer(client.answer()).json
+            #expect(try shown.text("reason") == "other_machine")
+            for key in ["url", "identity", "generation", "signed_in_at"] {
+                #expect(!shown.has(key), "\(key)")
+            }
             try client.send(Stage.request("POST", "/v1/profiles/default/refresh"))
             #expect(try reason(Stage.Answer(try client.answer())) == "other_machine")
         }

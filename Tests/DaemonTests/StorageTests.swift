@@ -170,6 +170,12 @@ struct StorageTests {
         _ = try stage.goodToken("whole")
         try stage.expectRotation("whole")
         #expect(try stage.ask("GET", "/v1/profiles").json.objects("profiles").count == 2)
+        // What is known of it is shown, and what is not is not made up.
+        let shown = try stage.profile("broken")
+        for key in ["url", "identity", "generation", "signed_in_at"] {
+            #expect(shown.has(key) == (damage != .oddState), "\(key)")
+        }
+        #expect(try !stage.canopyctl("status").output.contains("1970"))
         // The damage is neither presented, nor written over.
         #expect(
             try stage.server.families().map { try $0.number("requests_arrived") } == [0, 1])

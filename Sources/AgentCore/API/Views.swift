@@ -31,22 +31,25 @@ package struct ProfileView: Sendable {
 
     /// Why a new sign-in is needed, while it is.
     package let reason: SignInReason?
-    package let url: String
-    package let identity: Identity
-    package let generation: Int64
+
+    /// The server, the identity, the generation and the time of the sign-in; nil where the state
+    /// directory cannot be read, or another machine's session is all that there is.
+    package let url: String?
+    package let identity: Identity?
+    package let generation: Int64?
     package let expiresAt: WallTime?
     package let refreshAt: WallTime?
     package let lastRotationAt: WallTime?
 
     /// The last failure that no success has followed.
     package let lastError: (code: Problem.Code, detail: String, at: WallTime)?
-    package let signedInAt: WallTime
+    package let signedInAt: WallTime?
 
     package init(
-        profile: ProfileName, state: ProfileState, reason: SignInReason?, url: String,
-        identity: Identity, generation: Int64, expiresAt: WallTime?, refreshAt: WallTime?,
+        profile: ProfileName, state: ProfileState, reason: SignInReason?, url: String?,
+        identity: Identity?, generation: Int64?, expiresAt: WallTime?, refreshAt: WallTime?,
         lastRotationAt: WallTime?, lastError: (code: Problem.Code, detail: String, at: WallTime)?,
-        signedInAt: WallTime
+        signedInAt: WallTime?
     ) {
         self.profile = profile
         self.state = state
@@ -106,10 +109,12 @@ extension JSONWriter where Sink: ~Copyable {
         member("profile", view.profile.text)
         member("state", view.state.rawValue)
         member("reason", ifPresent: view.reason?.rawValue)
-        member("url", view.url)
-        key("identity")
-        write(view.identity)
-        member("generation", view.generation)
+        member("url", ifPresent: view.url)
+        if let identity = view.identity {
+            key("identity")
+            write(identity)
+        }
+        member("generation", ifPresent: view.generation)
         member("expires_at", at: view.expiresAt)
         member("refresh_at", at: view.refreshAt)
         member("last_rotation_at", at: view.lastRotationAt)

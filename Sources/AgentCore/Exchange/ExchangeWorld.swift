@@ -132,6 +132,8 @@ package enum ExchangeOutcome: Sendable {
     case challenged(SignInChallenge)
     /// What the server was asked for, rendered as JSON.
     case document(Secret)
+    /// The server does not take the access token that it was asked with, in its words.
+    case tokenRefused(String)
 }
 
 /// A session as canopyd may know it: no refresh token.

@@ -30,7 +30,8 @@ package struct KeyringStanding: Equatable, Sendable {
         case .session(let report):
             guard let cause = report.storeFailure else { return KeyringStanding(.ok, owner: owner) }
             failure = cause
-        case .tooEarly, .signInRequired, .signedOut, .rejected, .challenged, .document:
+        case .tooEarly, .signInRequired, .signedOut, .rejected, .challenged, .document,
+            .tokenRefused:
             return self
         }
         return after(failure)

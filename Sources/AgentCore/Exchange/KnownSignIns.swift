@@ -71,6 +71,12 @@ package struct KnownSignIns: Equatable, Sendable {
         dead.last { $0.signIn == signIn }
     }
 
+    /// The highest generation that is known of the present sign-in, for a status while the keyring is
+    /// locked; 0 where none was ever presented.
+    package var lastGeneration: Int64? {
+        current.map { death(of: $0)?.generation ?? mark(of: $0) ?? 0 }
+    }
+
     /// Whether the sign-in is one of ours and not over.
     package func knowsAlive(_ signIn: SignInID) -> Bool {
         (current == signIn || pending.contains(signIn)) && death(of: signIn) == nil

@@ -24,6 +24,7 @@ package enum Report: Sendable {
         static let rejected: UInt8 = 15
         static let challenged: UInt8 = 16
         static let document: UInt8 = 17
+        static let tokenRefused: UInt8 = 18
     }
 
     private enum Tag {
@@ -114,6 +115,8 @@ package enum Report: Sendable {
             writer.field(Tag.secret, challenge.continuation)
         case .document(let secret):
             writer.field(Tag.secret, secret)
+        case .tokenRefused(let words):
+            writer.field(Tag.detail, words)
         }
         return writer.finish(in: memory)
     }
@@ -128,6 +131,7 @@ package enum Report: Sendable {
         case .rejected: Kind.rejected
         case .challenged: Kind.challenged
         case .document: Kind.document
+        case .tokenRefused: Kind.tokenRefused
         }
     }
 
@@ -261,6 +265,8 @@ package enum Report: Sendable {
             return challenge(fields, in: memory).map(ExchangeOutcome.challenged)
         case Kind.document:
             return fields.secret(Tag.secret, in: memory).map(ExchangeOutcome.document)
+        case Kind.tokenRefused:
+            return .tokenRefused(fields.text(Tag.detail) ?? "")
         default:
             return nil
         }

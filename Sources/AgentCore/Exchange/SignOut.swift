@@ -127,7 +127,7 @@ package struct SignOut<World: ExchangeWorld> {
         case .tooEarly(_, let wait):
             return Failure(
                 .throttled, "the access token is over and may not be renewed yet", wait: wait)
-        case .rejected, .challenged, .document:
+        case .rejected, .challenged, .document, .tokenRefused:
             preconditionFailure("a rotation ended as something else")
         }
     }

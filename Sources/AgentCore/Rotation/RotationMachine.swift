@@ -375,7 +375,7 @@ package struct RotationMachine: Sendable {
         case .signedOut:
             end(.signedOut)
             lastFailure = nil
-        case .rejected, .challenged, .document:
+        case .rejected, .challenged, .document, .tokenRefused:
             resume(exchange.before)
         }
     }
