@@ -45,7 +45,8 @@ enum Doctor: Command {
         guard let first = findings.first(where: { $0.verdict == .failed }) else { return .done }
         switch first.check {
         case .runtimeDirectory, .socket, .daemon, .version: return .daemonNotReached
-        case .unsealing, .messageBus, .secretService, .collection, .unlocked, .probe: return .keyring
+        case .unsealing, .messageBus, .secretService, .collection, .unlocked, .probe:
+            return .keyring
         case .server, .clock: return .server
         case .profile: return .signInNeeded
         case .configuration, .stateDirectory, .exchange, .lingering, .systemd, .unit, .lockedMemory:
