@@ -22,7 +22,7 @@ enum Status: Command {
         if arguments[flag: .json] {
             try response.print()
         } else {
-            for line in report.lines(style: StandardOutput.style) {
+            for line in report.lines(style: StandardOutput.style, only: only) {
                 try StandardOutput.print(line)
             }
         }
