@@ -79,7 +79,7 @@ final class Agent {
         keyringWatch = KeyringWatch(on: loop)
         network = NetworkWatch(on: loop)
         notifications = NotificationService(recordPath: place.noticeRecord, boot: place.boot)
-        sleep.onResume = { [unowned self] in surroundingsChanged(at: .now) }
+        sleep.onResume = { [unowned self] in resumed(at: .now) }
         sleep.onWakeUpChange = { [unowned self] in wakeUpIsStale = true }
         network.onChange = { [unowned self] in surroundingsChanged(at: .now) }
         keyringWatch.onHint = { [unowned self] in keyringHinted(at: .now) }
@@ -187,7 +187,14 @@ final class Agent {
 
     // MARK: Surroundings
 
-    /// The machine woke up, or the network changed.
+    private func resumed(at now: Moment) {
+        for profile in profiles.values {
+            profile.machine.resumed(at: now)
+            settle(profile, at: now)
+        }
+    }
+
+    /// The network changed.
     private func surroundingsChanged(at now: Moment) {
         for profile in profiles.values {
             profile.machine.surroundingsChanged(at: now)
@@ -259,9 +266,6 @@ final class Agent {
         for profile in profiles.values {
             // What is in the slot ends with the last holder of its descriptor.
             if !profile.slot.isFull { _ = profile.process?.abandon() }
-            if profile.process == nil, !profile.isStarting, profile.slot.isFull {
-                rotate(profile, mayPresent: false, at: now)
-            }
             settle(profile, at: now)
         }
         for stranger in strangers { deliver(stranger.client, Reply(Refusals.stopping(nil))) }

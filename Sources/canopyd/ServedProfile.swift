@@ -28,6 +28,9 @@ final class ServedProfile {
     /// Whether the machine is held awake for the exchange that runs.
     var holdsAwake = false
 
+    /// Whether the last attempt to store was made, of a canopyd that stops.
+    var hasStoredForGood = false
+
     /// Who asked for the job that runs, if somebody did.
     var asker: ClientID?
 
