@@ -10,6 +10,16 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// Whether scripts/sanitize builds: a sanitizer's library has to be loaded by the dynamic linker.
+let isSanitized = Context.environment["CANOPYD_SANITIZED"] != nil
+
+/// The same for what ``linkedSmall(_:)`` links: each function in a section of its own, so that the
+/// linker can leave it out, or put it beside what runs with it.
+let inSections: [SwiftSetting] =
+    strict + [
+        .unsafeFlags(["-Xfrontend", "-function-sections"], .when(configuration: .release))
+    ]
+
 /// What keeps a program small that stays, or that is started for every prompt.
 ///
 /// The C++ library that the Swift runtime needs is linked in and no megabyte of its own, nothing is
@@ -36,13 +46,13 @@ let package = Package(
     ],
     targets: [
         // Every decision and every format: values, on the standard library alone.
-        .target(name: "AgentCore", swiftSettings: strict),
+        .target(name: "AgentCore", swiftSettings: inSections),
         // The kernel's calls as Swift says them: locked memory, clocks, files, descriptors.
         .target(
-            name: "LinuxSystem", dependencies: ["AgentCore", "CLinux"], swiftSettings: strict),
+            name: "LinuxSystem", dependencies: ["AgentCore", "CLinux"], swiftSettings: inSections),
         .executableTarget(
             name: "canopyd", dependencies: ["AgentCore", "LinuxSystem", "CLinux", "CSystemd"],
-            swiftSettings: strict, linkerSettings: linkedSmall("canopyd")),
+            swiftSettings: inSections, linkerSettings: linkedSmall("canopyd")),
         .executableTarget(
             name: "canopyd-exchange",
             dependencies: ["AgentCore", "LinuxSystem", "CLinux", "CLibsecret", "CCurl"],
@@ -50,8 +60,9 @@ let package = Package(
         // Static, so that a shell prompt pays for no dynamic linking.
         .executableTarget(
             name: "canopyctl", dependencies: ["AgentCore", "LinuxSystem", "CLinux"],
-            swiftSettings: strict,
-            linkerSettings: [.unsafeFlags(["-static-executable"])] + linkedSmall("canopyctl")),
+            swiftSettings: inSections,
+            linkerSettings: (isSanitized ? [] : [.unsafeFlags(["-static-executable"])])
+                + linkedSmall("canopyctl")),
         .target(name: "SandboxRules", dependencies: ["AgentCore"], swiftSettings: strict),
         .executableTarget(
             name: "canopy-sandbox",

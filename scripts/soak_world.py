@@ -60,8 +60,16 @@ class World:
     # Starting and ending
 
     def start(self):
+        self.start_bus()
+        self.start_keyring()
+        self.start_sandbox("--lifetime", self.options.lifetime, "--identities", len(self.profiles))
+        self.start_daemon()
+        for profile in self.profiles:
+            self.sign_in(profile)
+
+    def start_bus(self):
         for name in ("home", "data", "state", "config", "cache", "run", "run/keyring"):
-            (self.root / name).mkdir(mode=0o700)
+            (self.root / name).mkdir(mode=0o700, exist_ok=True)
         self.log = open(self.root / "canopyd.log", "ab")
         (self.root / "bus.conf").write_text(
             '<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" '
@@ -71,18 +79,24 @@ class World:
         self.bus = subprocess.Popen(
             ["dbus-daemon", f"--config-file={self.root}/bus.conf", "--nofork", "--nopidfile"], env=self.environment,
             stderr=subprocess.DEVNULL)
-        self.until(lambda: (self.root / "run/bus").exists(), "the bus")
-        self.start_keyring()
+        self.until(self.bus_listens, "the bus")
+
+    def bus_listens(self):
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(self.root / "run/bus"))
+            return True
+        except OSError:
+            return False
+
+    def start_sandbox(self, *options):
         self.sandbox = subprocess.Popen(
-            [self.bin / "canopy-sandbox", "--port", "0", "--lifetime", str(self.options.lifetime), "--grace", "10",
-             "--no-throttle", "--identities", str(len(self.profiles))], stdout=open(self.root / "sandbox.log", "wb"))
-        self.until(lambda: f"user{len(self.profiles)}@" in (self.root / "sandbox.log").read_text(), "the sandbox")
+            [self.bin / "canopy-sandbox", "--port", "0", "--grace", "10", "--no-throttle", *map(str, options)],
+            stdout=open(self.root / "sandbox.log", "wb"))
+        self.until(lambda: "native key " in (self.root / "sandbox.log").read_text(), "the sandbox")
         lines = (self.root / "sandbox.log").read_text().splitlines()
         self.url = next(line.split()[1] for line in lines if line.startswith("listening "))
         self.key = next(line.split()[2] for line in lines if line.startswith("native key "))
-        self.start_daemon()
-        for profile in self.profiles:
-            self.sign_in(profile)
 
     def email(self, profile):
         return f"user{profile[1:]}@example.com"

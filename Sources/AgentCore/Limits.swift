@@ -258,6 +258,12 @@ package enum Limits {
     /// Enforced by `Connections`.
     package static let crowdBytes = 1 << 20
 
+    /// Clients that are let in and answered before those that are in already have their turn: a client
+    /// for each request is served a quarter faster than one at a time.
+    ///
+    /// Enforced by `Listener`.
+    package static let acceptsPerTurn = 8
+
     /// Connections that wait to be accepted; the kernel's own limit (`somaxconn`) is 4096.
     ///
     /// Enforced by the kernel.
@@ -332,4 +338,30 @@ package enum Limits {
     ///
     /// The unit's `TimeoutStopSec=`. Enforced by `ServiceUnit`, for the doctor.
     package static let unitStopSeconds = 300
+
+    /// Programs of which it is remembered that they were given a token of the present generation, for
+    /// each profile.
+    ///
+    /// More than ask on any desktop; 50 kB if all paths are long. Enforced by `GrantLedger`.
+    package static let grantedPrograms = 256
+
+    /// Processes of which it is remembered for ``recentCallerSeconds`` that they were given a token.
+    ///
+    /// Those that connect for each request, and do so all the time. Enforced by `RecentCallers`.
+    package static let recentCallers = 64
+
+    /// Seconds for which a process that was looked at is not looked at again.
+    ///
+    /// Numbers do not come round in that time. Enforced by `RecentCallers`.
+    package static let recentCallerSeconds = 1
+
+    /// Bytes of a file in `/proc/PID`: of `cgroup` a line for each old hierarchy, each a path.
+    ///
+    /// Enforced by `ProcessDirectory`.
+    package static let processFileBytes = 64 << 10
+
+    /// Bytes of a path that a link in `/proc` is read as: the kernel's `PATH_MAX`, with what it adds.
+    ///
+    /// Enforced by `ProcessDirectory`.
+    package static let linkBytes = 4096 + 16
 }

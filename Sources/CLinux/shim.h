@@ -61,6 +61,12 @@ static inline int clinux_peer_credentials(int fd, struct clinux_peer *peer) {
     socklen_t size = sizeof *peer;
     return getsockopt(fd, SOL_SOCKET, 17 /* SO_PEERCRED */, peer, &size);
 }
+// A descriptor for the process that connected (Linux 6.5): unlike its number, it never means another.
+static inline int clinux_peer_process(int fd) {
+    int process = -1;
+    socklen_t size = sizeof process;
+    return getsockopt(fd, SOL_SOCKET, 77 /* SO_PEERPIDFD */, &process, &size) == 0 ? process : -1;
+}
 // The members of siginfo_t are macros over unions.
 static inline int clinux_child_status(const siginfo_t *report) { return report->si_status; }
 static inline int clinux_child_exited(const siginfo_t *report) {

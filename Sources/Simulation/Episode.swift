@@ -92,6 +92,9 @@ package final class Episode {
     /// By family number: the highest generation presented.
     var highest: [Int] = []
     var over: Set<SignInID> = []
+
+    /// Those that somebody was told have succeeded.
+    var toldSignIns: Set<SignInID> = []
     var families: [SignInID: FamilyID] = [:]
     var saidDead: Set<Int> = []
 

@@ -14,6 +14,7 @@ extension Episode {
         touch()
         process.isKilled = true
         if process.isRunning {
+            if process.isSlotRefused, let token = process.received { noteLost(token) }
             releaseTreasure()
         } else {
             waiting.removeAll { $0 === process }
@@ -49,8 +50,11 @@ extension Episode {
         do throws(SimulatedExchange.Killed) {
             switch process.job {
             case .load: return try Load(in: world).run()
-            case .rotate(let mayPresent):
-                return try Rotation(in: world, known: process.known, mayPresent: mayPresent).run()
+            case .rotate(let mayPresent, let isLast):
+                return try Rotation(
+                    in: world, known: process.known, mayPresent: mayPresent,
+                    slotKeptFor: process.slotKeptFor, isLast: isLast
+                ).run()
             case .signIn:
                 return try SignIn(
                     in: world, id: SignInID(high: random.word(), low: random.word()),
@@ -68,7 +72,8 @@ extension Episode {
     private static func summary(_ job: SimulatedProcess.Job) -> String {
         switch job {
         case .load: "load"
-        case .rotate(let mayPresent): mayPresent ? "rotate" : "store"
+        case .rotate(let mayPresent, let isLast):
+            mayPresent ? "rotate" : isLast ? "store for good" : "store"
         case .signIn: "sign in"
         case .signOut(let isLocal): isLocal ? "sign out here" : "sign out"
         case .question(_, let revokes): revokes ? "revoke" : "question"
@@ -124,6 +129,10 @@ extension Episode {
     /// The last holder of a slot is gone.
     private func noteLost(_ slot: SimulatedSlot) {
         guard let token = slot.token else { return }
+        noteLost(token)
+    }
+
+    private func noteLost(_ token: Int) {
         let parent = server.fates[token].parent
         server.note(parent) { $0.lostItsSlot = true }
         releaseTreasure()

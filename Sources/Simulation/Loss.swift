@@ -11,8 +11,6 @@ package enum Loss: Int, CaseIterable, Sendable {
     case slotLostUnstored
     /// The power was cut between the keyring's write and its fsync.
     case powerCutBeforeSync
-    /// A keyring that writes late was killed before it wrote, and the slot was empty by then.
-    case lateKeyringKilled
     /// The keyring or the home was restored, reset or deleted, and the successor with it.
     case restored
     /// A proxy delivered an old request after the grace.

@@ -56,7 +56,6 @@ extension Episode {
         case .inSlot: return fate.lostItsSlot ? .slotLostUnstored : nil
         case .stored:
             if fate.lostByPowerCut { return .powerCutBeforeSync }
-            if fate.lostByLateKeyring { return .lateKeyringKilled }
             return wasEverRestored ? .restored : fate.lostItsSlot ? .slotLostUnstored : nil
         case .durable: return wasEverRestored ? .restored : nil
         }

@@ -128,11 +128,14 @@ extension Episode {
 
     private func suspend() {
         // The boot clock goes on, and nothing else does.
-        time += random.time(1000, random.isOne(in: 3) ? 40_000_000 : 900_000)
+        let span = random.time(1000, random.isOne(in: 3) ? 40_000_000 : 900_000)
+        home.keyring.flush(at: time)
+        time += span
+        home.keyring.sleep(for: span)
         lastResume = time
         lastTrouble = max(lastTrouble, time)
         after(random.time(0, 500), .keyringNews)
-        agent?.surroundingsChanged()
+        agent?.resumed()
     }
 
     func powerOff(_ since: Int64) {
@@ -141,7 +144,11 @@ extension Episode {
             after(1_000_000_000, .poweringOff(since: since))
             return
         }
-        home.keyring.shutDown()
+        losingWrites(.slotLostUnstored) {
+            home.keyring.shutDown(at: time)
+        } noting: {
+            $0.lostByLateKeyring = true
+        }
         home.syncState()
         turnOff()
     }
@@ -234,7 +241,7 @@ extension Episode {
 
     /// The bus starts it again; with or without the user's password.
     private func killKeyring() {
-        losingWrites(.lateKeyringKilled) {
+        losingWrites(nil) {
             home.keyring.kill(at: time)
         } noting: {
             $0.lostByLateKeyring = true
@@ -261,8 +268,11 @@ extension Episode {
     }
 
     /// Does what takes back the keyring to what is on the disk, and remembers whose tokens it costs.
+    ///
+    /// `loss` is what becomes of a sign-in that a late keyring had not written and that is nowhere else;
+    /// nil where that must not be.
     private func losingWrites(
-        _ loss: Loss, _ takeBack: () -> Void,
+        _ loss: Loss?, _ takeBack: () -> Void,
         noting note: (inout SimulatedServer.TokenFate) -> Void
     ) {
         guard let live = home.keyring.live else { return takeBack() }
@@ -273,11 +283,20 @@ extension Episode {
         if !home.keyring.writesAtOnce,
             home.keyring.live?.header.signIn != live.header.signIn
         {
-            // KWallet had not written the new sign-in: as if the keyring had been reset.
-            isDisturbed = true
-            disturbedAt = time
-            lose(loss)
+            loseSignIn(live, loss)
         }
         if let older = home.keyring.token { server.note(older, note) }
+    }
+
+    /// KWallet had not written the new sign-in: as if the keyring had been reset, where no slot has it.
+    private func loseSignIn(_ session: StoredSession, _ loss: Loss?) {
+        let token = Answers.number(session.refreshToken)
+        if home.slot.token == token, loss == nil { return }
+        let isOfSlot = server.fates[token].lostItsSlot
+        isDisturbed = true
+        disturbedAt = time
+        // Its exchange was cut short: nobody was told of it.
+        guard toldSignIns.contains(session.header.signIn) else { return }
+        lose(isOfSlot ? .slotLostUnstored : loss)
     }
 }

@@ -133,6 +133,7 @@ extension Episode {
         case .session(let report):
             if case .signIn = process.job {
                 figures.signIns += 1
+                toldSignIns.insert(report.header.signIn)
                 wasSignedInAlone = process.agent == nil
                 // What was done to the home meanwhile may have been done to the new session.
                 if disturbedAt < process.readyAt { isDisturbed = false }

@@ -29,6 +29,7 @@ final class SimulatedAgent {
     private(set) var waiters: [Waiter] = []
     private(set) var requests: [Request] = []
     private var isStopping = false
+    private var hasStoredForGood = false
 
     /// How long an exchange may take to get ready, as in canopyd.
     private static let preparationPatience: Int64 = 60_000_000_000
@@ -70,7 +71,13 @@ final class SimulatedAgent {
         isStopping = true
         let slot = episode.home.slot
         if let process, !process.isPresenting, !slot.isFull { episode.kill(process) }
-        if process == nil, slot.isFull { start(.rotate(mayPresent: false)) }
+        storeForGood()
+    }
+
+    private func storeForGood() {
+        guard process == nil, !hasStoredForGood, episode.home.slot.isFull else { return }
+        hasStoredForGood = true
+        start(.rotate(mayPresent: false, isLast: true))
     }
 
     var isIdle: Bool { process == nil }
@@ -139,6 +146,11 @@ final class SimulatedAgent {
         settle()
     }
 
+    func resumed() {
+        machine.resumed(at: episode.now)
+        settle()
+    }
+
     func keyringChanged() {
         machine.keyringChanged(at: episode.now)
         settle()
@@ -154,6 +166,7 @@ final class SimulatedAgent {
     func settle() {
         episode.touch()
         if process == nil, !isStopping { proceed() }
+        if isStopping { storeForGood() }
         answerWaiters()
     }
 
@@ -175,6 +188,7 @@ final class SimulatedAgent {
             job, known: machine.session?.position, slot: episode.home.slot, agent: self,
             readyAt: episode.spawnTime(),
             deadline: episode.time + SimulatedAgent.preparationPatience)
+        started.slotKeptFor = machine.slotKeptFor(at: episode.now.boot)
         process = started
         episode.start(started)
     }
@@ -188,13 +202,15 @@ final class SimulatedAgent {
     /// The end of the exchange; nil if it ended without a word.
     func heard(_ outcome: ExchangeOutcome?) {
         let job = process?.job.kind
+        let isSettling = machine.isSettling
         process = nil
         let now = episode.now
         if let outcome {
             machine.exchangeEnded(outcome, at: now, draw: episode.draw())
-            if job == .rotate || job == .load { noteAttempt() }
+            if job == .rotate || job == .load, !isSettling || !isResting { noteAttempt() }
         } else {
-            machine.exchangeDied("killed", at: now, draw: episode.draw())
+            machine.exchangeDied(
+                "killed", holdsSuccessor: episode.home.slot.isFull, at: now, draw: episode.draw())
             if case .paused = machine.phase { noteAttempt() }
         }
         if machine.phase == .ended(.signedOut), requests.isEmpty {
@@ -202,6 +218,10 @@ final class SimulatedAgent {
             if waiters.isEmpty { forget() }
         }
         settle()
+    }
+
+    private var isResting: Bool {
+        if case .resting = machine.phase { true } else { false }
     }
 
     private func forget() {

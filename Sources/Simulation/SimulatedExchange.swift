@@ -1,4 +1,5 @@
 internal import AgentCore
+internal import SandboxRules
 
 /// The world of one exchange: each call is a step of the simulation, at which anything may happen.
 final class SimulatedExchange: ExchangeWorld {
@@ -68,7 +69,10 @@ final class SimulatedExchange: ExchangeWorld {
     func fillSlot(_ session: StoredSession) throws(Killed) -> Bool {
         requireLock("fillSlot")
         process.isUnslotted = false
-        guard !process.slot.isUnwritable else { return false }
+        guard !process.slot.isUnwritable else {
+            process.isSlotRefused = true
+            return false
+        }
         process.slot.tear()
         try step(taking: 10_000)
         process.slot.fill(session)
@@ -95,14 +99,12 @@ final class SimulatedExchange: ExchangeWorld {
             !episode.isOver(slot.header.signIn)
         else { return }
         if let item = home.keyring.live, item.header.signIn != slot.header.signIn { return }
+        home.keyring.flush(at: episode.time)
         if let item = home.keyring.disk, item.header.signIn == slot.header.signIn,
             item.header.generation >= slot.header.generation
         {
             return
         }
-        if !home.keyring.writesAtOnce, home.keyring.token == token { return }
-        let parent = episode.server.fates[episode.server.fates[token].parent]
-        if parent.lostByLateKeyring { return }
         episode.violate("I5: the slot was emptied before the keyring had its good successor")
     }
 
@@ -171,6 +173,12 @@ final class SimulatedExchange: ExchangeWorld {
         guard let old = home.keyring.live, !episode.isDisturbed else { return }
         if old.header.signIn != new.header.signIn {
             if case .signIn = process.job { return }
+            // A late keyring has brought back the session before the last sign-in.
+            if !home.keyring.writesAtOnce, let before = episode.families[old.header.signIn],
+                let after = episode.families[new.header.signIn], after.number > before.number
+            {
+                return
+            }
             episode.violate("I5: a good stored session was overwritten by another one")
         } else if new.header.generation < old.header.generation {
             episode.violate("I5: a good stored token was overwritten by an older one")

@@ -67,6 +67,11 @@ struct SimulatedKeyring {
         write(belated, at: time)
     }
 
+    /// The machine slept: the clock by which KWallet writes did, too.
+    mutating func sleep(for span: Int64) {
+        if !writesAtOnce, let time = flushAt { flushAt = time + span }
+    }
+
     mutating func sync() {
         guard writesAtOnce else { return }
         disk = live
@@ -79,10 +84,15 @@ struct SimulatedKeyring {
         self.flushAt = nil
     }
 
-    /// The machine stops in order: all is written.
-    mutating func shutDown() {
+    /// The machine stops in order: the kernel writes what it was given, and KWallet gives it nothing.
+    mutating func shutDown(at time: Int64) {
         belated = nil
-        disk = live
+        if writesAtOnce {
+            disk = live
+        } else {
+            flush(at: time)
+            live = disk
+        }
         flushAt = nil
     }
 

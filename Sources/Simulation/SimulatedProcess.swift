@@ -4,7 +4,7 @@ internal import AgentCore
 final class SimulatedProcess {
     enum Job {
         case load
-        case rotate(mayPresent: Bool)
+        case rotate(mayPresent: Bool, isLast: Bool = false)
         case signIn
         case signOut(isLocal: Bool)
         /// Asks the server something, or to end the session, with an access token.
@@ -33,6 +33,9 @@ final class SimulatedProcess {
     let job: Job
     let known: Generation?
 
+    /// For how long the slot still keeps what was reported as stored; nil if nothing was.
+    var slotKeptFor: TimeSpan?
+
     /// The slot that was handed to it, which it keeps alive.
     let slot: SimulatedSlot
 
@@ -56,6 +59,9 @@ final class SimulatedProcess {
 
     /// Whether what it received is not in the slot yet.
     var isUnslotted = false
+
+    /// Whether the slot could not be written, so that this process alone has what it received.
+    var isSlotRefused = false
 
     /// The session that was stored and alive when it took the lock; nil if none was.
     var target: SimulatedServer.Family?

@@ -73,7 +73,9 @@ struct Canopy {
 
     init(_ options: Options, port: UInt16) {
         ledger = SessionLedger(rules: options.rules)
-        mint = TokenMint(accessTokenBytes: options.accessTokenBytes)
+        mint = TokenMint(
+            accessTokenBytes: options.accessTokenBytes,
+            refreshTokenBytes: options.refreshTokenBytes)
         faults = FaultQueue(options.faults, chaos: options.chaos)
         wire = options.wire
         advance = options.clock

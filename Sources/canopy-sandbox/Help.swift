@@ -18,6 +18,8 @@ extension Sandbox {
           --code-null           errors with a null code
           --identities N        also user1@example.com to userN@example.com
           --token-bytes N       access tokens of at least N bytes (up to 1 MiB)
+          --refresh-token-bytes N
+                                refresh tokens of at least N bytes (up to 32 KiB)
           --no-history          leave presentations out of /admin/state
           --fault FAULT         spoil a request; may be repeated, first come, first served
           --chaos SEED:PERMILLE spoil so many of 1000 refreshes, with faults that a client can

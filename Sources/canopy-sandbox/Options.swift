@@ -21,6 +21,8 @@ struct Options {
     var extraIdentities = 0
     /// The least length of access tokens.
     var accessTokenBytes = 0
+    /// The least length of refresh tokens.
+    var refreshTokenBytes = 0
 
     /// What the command line asks for.
     enum Request {
@@ -37,6 +39,7 @@ struct Options {
         // Above any character, so that '?' and ':' stay getopt's own answers.
         case port = 256
         case lifetime, grace, clock, refreshLifetime, fault, chaos, identities, tokenBytes
+        case refreshTokenBytes
         case noHistory, noThrottle, newSuccessor, noWrap, strict, codeNull, help, version
 
         var text: StaticString {
@@ -50,6 +53,7 @@ struct Options {
             case .chaos: "chaos"
             case .identities: "identities"
             case .tokenBytes: "token-bytes"
+            case .refreshTokenBytes: "refresh-token-bytes"
             case .noHistory: "no-history"
             case .noThrottle: "no-throttle"
             case .newSuccessor: "new-successor"
@@ -64,7 +68,7 @@ struct Options {
         var takesValue: Bool {
             switch self {
             case .port, .lifetime, .grace, .clock, .refreshLifetime, .fault, .chaos, .identities,
-                .tokenBytes:
+                .tokenBytes, .refreshTokenBytes:
                 true
             case .noHistory, .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull, .help,
                 .version:
@@ -129,6 +133,9 @@ struct Options {
                 options.extraIdentities = try number(name, 0...100_000)
             case .tokenBytes:
                 options.accessTokenBytes = try number(name, 0...(1 << 20))
+            case .refreshTokenBytes:
+                // One comes back in a request's body.
+                options.refreshTokenBytes = try number(name, 0...(Limits.requestBodyBytes / 2))
             case .noHistory: options.rules.keepsHistory = false
             case .noThrottle: options.rules.throttlesSignIns = false
             case .newSuccessor: options.rules.graceAnswer = .newSuccessor

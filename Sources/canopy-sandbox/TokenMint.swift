@@ -11,10 +11,15 @@ struct TokenMint {
     /// The least length of access tokens, in bytes.
     let accessTokenBytes: Int
     private let secret = random()
+    /// What makes refresh tokens as long as they are to be.
+    private let refreshPadding: String
     private var made: UInt64 = 0
 
-    init(accessTokenBytes: Int) {
+    /// `accessTokenBytes` and `refreshTokenBytes` are the least lengths of tokens.
+    init(accessTokenBytes: Int, refreshTokenBytes: Int) {
         self.accessTokenBytes = accessTokenBytes
+        refreshPadding = String(
+            repeating: "x", count: max(0, refreshTokenBytes - Self.leastRefreshBytes))
     }
 
     /// A new refresh token's id.
@@ -35,13 +40,14 @@ struct TokenMint {
 
     /// The id of a refresh token that this mint has made, or might.
     func id(of text: String) -> RefreshTokenID? {
-        guard text.hasPrefix(Self.refreshPrefix), text.utf8.count == Self.refreshLength,
+        guard text.hasPrefix(Self.refreshPrefix),
+            text.utf8.count == Self.leastRefreshBytes + refreshPadding.utf8.count,
             let number = UInt64(text.suffix(16), radix: 16), self.text(of: .init(number)) == text
         else { return nil }
         return RefreshTokenID(number)
     }
 
-    private static let refreshLength = refreshPrefix.utf8.count + 32 + 16
+    private static let leastRefreshBytes = refreshPrefix.utf8.count + 32 + 16
 
     /// A refresh token's text.
     func text(of id: RefreshTokenID) -> String {
@@ -54,7 +60,7 @@ struct TokenMint {
             hasher.combine(part)
             withUnsafeBytes(of: hasher.finalize()) { check.append(contentsOf: $0) }
         }
-        return Self.refreshPrefix + Self.base64URL(check) + Self.row(id)
+        return Self.refreshPrefix + Self.base64URL(check) + refreshPadding + Self.row(id)
     }
 
     /// The start of a refresh token's text: enough to recognise it, too little to use it.

@@ -5,16 +5,32 @@ internal import LinuxSystem
 /// The options and operands of one command, as getopt_long found them.
 struct Arguments {
     private let command: String
-    /// Each option once, with its value or an empty text.
-    ///
-    /// No dictionary: making its type would take a third of the time of `canopyctl token`.
-    private var values: [(option: Option, text: String)] = []
+    /// The options that are there.
+    private var present: Options = []
 
-    /// What is no option, in order.
-    private(set) var operands: [String] = []
+    /// The value of each of them, by its raw value; nil for one that has none.
+    ///
+    /// No dictionary, for the reason that ``Options`` is no array.
+    private var values: [32 of UnsafeMutablePointer<CChar>?] = .init(repeating: nil)
+
+    private let vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+    private let count: Int
 
     /// How many elements of the argument vector were read, the command's own name included.
-    private(set) var consumed = 0
+    let consumed: Int
+
+    /// How many there are that are no options.
+    private var operandCount: Int { count - consumed }
+
+    /// What is no option, in order.
+    var operands: [String] { (0..<operandCount).compactMap(operand) }
+
+    /// The first of ``operands``; no array is made for it.
+    var firstOperand: String? { operandCount > 0 ? operand(0) : nil }
+
+    private func operand(_ index: Int) -> String? {
+        vector[consumed + index].map { String(cString: $0) }
+    }
 
     /// Reads `count` elements at `vector`, of which the first is the command's name.
     ///
@@ -22,58 +38,65 @@ struct Arguments {
     /// operands, as everywhere in GNU; `--` ends them in any case.
     init(
         _ command: String, _ vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>,
-        count: Int32, options: [Option], stopsAtOperand: Bool = false
+        count: Int32, options: Options, stopsAtOperand: Bool = false
     ) throws(Complaint) {
         self.command = command
-        // `:` makes getopt tell a missing value from an unknown option.
-        var letters = stopsAtOperand ? "+:" : ":"
-        for option in options {
-            guard let letter = option.letter else { continue }
-            letters.unicodeScalars.append(letter)
-            if option.value != nil { letters += ":" }
+        self.vector = vector
+        let letters = UnsafeMutablePointer<CChar>.allocate(capacity: 2 * options.count + 3)
+        let table = UnsafeMutablePointer<CLinux.option>.allocate(capacity: options.count + 1)
+        defer {
+            letters.deallocate()
+            table.deallocate()
         }
-        var table = options.map { option in
-            // A StaticString is NUL-terminated and never freed.
-            UnsafeRawPointer(option.name.utf8Start).withMemoryRebound(
-                to: CChar.self, capacity: option.name.utf8CodeUnitCount + 1
-            ) { name in
-                CLinux.option(
-                    name: name, has_arg: option.value == nil ? 0 : 1, flag: nil,
-                    val: Self.base + option.rawValue)
-            }
-        }
-        table.append(CLinux.option())
+        Self.describe(options, letters, table, stopsAtOperand)
         clinux_restart_options()
         while true {
             let found = getopt_long(count, vector, letters, table, nil)
             if found == -1 { break }
-            let option = options.first { option in
-                found == Self.base + option.rawValue
-                    || option.letter.map { Int32($0.value) } == found
-            }
-            guard let option else {
+            guard let option = options.first(where: { $0.isMeant(by: found) }) else {
+                consumed = Int(clinux_optind())
+                self.count = consumed
                 throw mistake(found, in: vector, options: options)
             }
-            values.removeAll { $0.option == option }
-            values.append((option, clinux_optarg().map { String(cString: $0) } ?? ""))
+            present = present + [option]
+            values[Int(option.rawValue)] = clinux_optarg()
         }
         consumed = Int(clinux_optind())
-        for index in Int(clinux_optind())..<max(Int(count), Int(clinux_optind())) {
-            if let text = vector[index] { operands.append(String(cString: text)) }
-        }
+        self.count = max(Int(count), consumed)
     }
 
-    /// Above every letter.
-    private static let base: Int32 = 0x110000
+    /// Writes what getopt_long wants to know of the options.
+    private static func describe(
+        _ options: Options, _ letters: UnsafeMutablePointer<CChar>,
+        _ table: UnsafeMutablePointer<CLinux.option>, _ stopsAtOperand: Bool
+    ) {
+        var length = 0
+        func add(_ letter: Unicode.Scalar) {
+            letters[length] = CChar(truncatingIfNeeded: letter.value)
+            length += 1
+        }
+        if stopsAtOperand { add("+") }
+        // Makes getopt tell a missing value from an unknown option.
+        add(":")
+        for (index, option) in options.enumerated() {
+            // A StaticString is NUL-terminated and never freed.
+            let name = UnsafeRawPointer(option.name.utf8Start).assumingMemoryBound(to: CChar.self)
+            table[index] = CLinux.option(
+                name: name, has_arg: option.value == nil ? 0 : 1, flag: nil, val: option.number)
+            guard let letter = option.letter else { continue }
+            add(letter)
+            if option.value != nil { add(":") }
+        }
+        letters[length] = 0
+        table[options.count] = CLinux.option()
+    }
 
     private func mistake(
         _ found: Int32, in vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>,
-        options: [Option]
+        options: Options
     ) -> Complaint {
         let code = clinux_optopt()
-        let known = options.first {
-            Self.base + $0.rawValue == code || $0.letter.map { Int32($0.value) } == code
-        }
+        let known = options.first { $0.isMeant(by: code) }
         let name: String
         if let known {
             name = "--\(known.name)"
@@ -103,13 +126,14 @@ struct Arguments {
             cure: "type it when asked, or use --\(option.name)-stdin")
     }
 
-    /// The option's value; nil if it is not there.
+    /// The option's value, empty if it has none; nil if it is not there.
     private func given(_ option: Option) -> String? {
-        values.first { $0.option == option }?.text
+        guard present.contains(option) else { return nil }
+        return values[Int(option.rawValue)].map { String(cString: $0) } ?? ""
     }
 
     /// Whether the option is there.
-    subscript(flag option: Option) -> Bool { given(option) != nil }
+    subscript(flag option: Option) -> Bool { present.contains(option) }
 
     /// The option's value, else that of the variable that stands in for it.
     subscript(option: Option) -> String? {
@@ -118,22 +142,21 @@ struct Arguments {
 
     /// Refuses fewer operands than `least`, and nothing else of what is another program's.
     func check(operandsFrom least: Int, named names: String) throws(Complaint) {
-        guard operands.count >= least else { throw usage("\(names) are missing") }
+        guard operandCount >= least else { throw usage("\(names) are missing") }
     }
 
     /// Refuses secrets among the options, and operands beyond `count`.
     func check(operands count: Int, named names: String = "") throws(Complaint) {
-        for option in [Option.password, .code] where self[flag: option] {
-            throw secretAsArgument(option)
-        }
-        guard operands.count <= count else {
+        if self[flag: .password] { throw secretAsArgument(.password) }
+        if self[flag: .code] { throw secretAsArgument(.code) }
+        guard operandCount <= count else {
             // Not repeated: it may be a password in the wrong place.
             throw usage(
                 count == 0
                     ? "\(command) takes options only, no other arguments"
                     : "\(command) takes \(names) and no other arguments")
         }
-        guard operands.count == count else { throw usage("\(names) is missing") }
+        guard operandCount == count else { throw usage("\(names) is missing") }
     }
 
     /// The profile that is meant.
@@ -162,5 +185,15 @@ struct Arguments {
                     + "not: \(text)")
         }
         return number
+    }
+}
+
+extension Option {
+    /// What getopt_long calls it by its name: above every letter.
+    fileprivate var number: Int32 { 0x110000 + rawValue }
+
+    /// Whether getopt_long means it, by its name or its letter.
+    fileprivate func isMeant(by found: Int32) -> Bool {
+        found == number || letter.map { Int32($0.value) } == found
     }
 }

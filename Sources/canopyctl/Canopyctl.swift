@@ -23,7 +23,10 @@ enum Canopyctl {
         }
     }
 
-    static var commands: [any Command.Type] {
+    /// All of them, in the order of the help.
+    ///
+    /// No array, for the reason that ``Options`` is none.
+    private static var table: [19 of any Command.Type] {
         [
             Login.self, Token.self, Header.self, Status.self, Profiles.self, Whoami.self,
             Sessions.self, Revoke.self, Refresh.self, Logout.self, Watch.self, Exec.self,
@@ -32,14 +35,22 @@ enum Canopyctl {
         ]
     }
 
+    static var commands: [any Command.Type] { table.indices.map { table[$0] } }
+
+    private static func command(named name: String) -> (any Command.Type)? {
+        let table = table
+        for index in table.indices where table[index].name == name { return table[index] }
+        return nil
+    }
+
     private static func run() throws(Complaint) -> ExitCode {
         let vector = CommandLine.unsafeArgv
         let count = CommandLine.argc
-        if let helper = helper(called: vector[0].map { String(cString: $0) } ?? "") {
+        if let path = vector[0], let helper = helper(called: path) {
             return try run(helper, vector, count)
         }
         let general = try Arguments(
-            "canopyctl", vector, count: count, options: Option.common, stopsAtOperand: true)
+            "canopyctl", vector, count: count, options: Options.common, stopsAtOperand: true)
         if general[flag: .help] {
             try StandardOutput.print(help)
             return .done
@@ -48,10 +59,10 @@ enum Canopyctl {
             try StandardOutput.print("canopyctl \(Version.text)")
             return .done
         }
-        guard let name = general.operands.first else {
+        guard let name = general.firstOperand else {
             throw .usage("no command is given")
         }
-        guard let command = commands.first(where: { $0.name == name }) else {
+        guard let command = command(named: name) else {
             throw .usage("there is no command \(name)")
         }
         let first = general.consumed
@@ -59,8 +70,9 @@ enum Canopyctl {
     }
 
     /// The command that another program means by the name under which it starts us.
-    private static func helper(called path: String) -> (any Command.Type)? {
-        let name = path.split(separator: "/").last ?? ""
+    private static func helper(called path: UnsafePointer<CChar>) -> (any Command.Type)? {
+        let slash = strrchr(path, Int32(UInt8(ascii: "/")))
+        let name = String(cString: slash.map { UnsafePointer($0 + 1) } ?? path)
         if name == DockerCredential.program { return DockerCredential.self }
         return name == GitCredential.program ? GitCredential.self : nil
     }
@@ -70,7 +82,7 @@ enum Canopyctl {
         _ vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
     ) throws(Complaint) -> ExitCode {
         let arguments = try Arguments(
-            command.name, vector, count: count, options: command.options + Option.common,
+            command.name, vector, count: count, options: command.options + Options.common,
             stopsAtOperand: command.stopsAtOperand)
         if arguments[flag: .help] {
             try StandardOutput.print(command.help)

@@ -61,13 +61,16 @@ struct ClientConnection: ~Copyable {
 
     /// Waits until the descriptor is ready for `events`.
     private func wait(_ events: Int32) throws(Complaint) {
+        var progress = Progress("waiting for canopyd", limit: seconds)
         while true {
-            let left = (deadline - .now).nanoseconds
-            guard left > 0 else { throw timedOut() }
+            let left = deadline - .now
+            guard left > .zero else { throw timedOut() }
             var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
             // Rounded up, so that the last millisecond is not spent turning.
-            let ready = poll(&entry, 1, Int32(clamping: left / 1_000_000 + 1))
+            let pause = min(left, progress.pause).nanoseconds / 1_000_000 + 1
+            let ready = poll(&entry, 1, Int32(clamping: pause))
             if ready > 0 { return }
+            if ready == 0 { progress.show() }
             let failure = SystemError.last("poll")
             if ready < 0, failure.code != EINTR {
                 throw Complaint(

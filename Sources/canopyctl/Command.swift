@@ -12,7 +12,7 @@ protocol Command {
     static var remarks: String { get }
 
     /// Its options, without the common ones.
-    static var options: [Option] { get }
+    static var options: Options { get }
 
     /// Whether what follows the first operand belongs to another program.
     static var stopsAtOperand: Bool { get }
@@ -33,7 +33,7 @@ extension Command {
         if !remarks.isEmpty { text += "\n\(remarks)\n" }
         text += "\noptions:\n"
         var table = Table()
-        for option in options + Option.common where !option.meaning.isEmpty {
+        for option in options + Options.common where !option.meaning.isEmpty {
             let letter = option.letter.map { "-\($0), " } ?? "    "
             let value = option.value.map { " \($0)" } ?? ""
             table.row(["  \(letter)--\(option.name)\(value)", option.meaning])

@@ -10,7 +10,7 @@ enum Completion: Command {
         zsh:   canopyctl completion zsh > "${fpath[1]}/_canopyctl"
         fish:  canopyctl completion fish > ~/.config/fish/completions/canopyctl.fish
         """
-    static let options: [Option] = []
+    static let options: Options = []
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 1, named: "bash, zsh or fish")
@@ -29,7 +29,7 @@ enum Completion: Command {
 
     /// The options that a person would type; those for secrets are none.
     private static func options(of command: any Command.Type) -> [Option] {
-        (command.options + Option.common).filter { !$0.meaning.isEmpty }
+        (command.options + Options.common).filter { !$0.meaning.isEmpty }
     }
 
     /// What is taken besides options, where it is a choice of words.
@@ -47,20 +47,35 @@ enum Completion: Command {
             # bash completion for canopyctl
             _canopyctl() {
                 local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-                local command= profile= words= index
+                local command= profile= words= index after
                 for ((index = 1; index < COMP_CWORD; index++)); do
+                    # bash splits --option=value in three.
+                    after=${COMP_WORDS[index+1]}
+                    [[ $after == "=" ]] && after=${COMP_WORDS[index+2]}
                     case ${COMP_WORDS[index]} in
-                    --) return ;;
-                    -p|--profile) profile=${COMP_WORDS[index+1]} ;;
-                    -*) ;;
+                    --)
+                        if declare -F _command_offset >/dev/null; then
+                            _command_offset $((index + 1))
+                        elif ((COMP_CWORD == index + 1)); then
+                            COMPREPLY=($(compgen -c -- "$current"))
+                        else
+                            COMPREPLY=($(compgen -f -- "$current"))
+                        fi
+                        return
+                        ;;
+                    -p|--profile) profile=$after ;;
+                    -*|=) ;;
                     *) [[ -z $command ]] && command=${COMP_WORDS[index]} ;;
                     esac
                 done
+                [[ $previous == "=" ]] && previous=${COMP_WORDS[COMP_CWORD-2]}
+                [[ $current == "=" ]] && current=
                 COMPREPLY=()
                 case $previous in
                 -p|--profile) words=$(canopyctl profiles 2>/dev/null) ;;
                 --write-file) compopt -o default 2>/dev/null; return ;;
                 --on-rotate) words="none restart signal=" ;;
+                --seal-with) words="host tpm2 host+tpm2" ;;
                 *)
                     case $command in
                     "") words="\(names) --help --version" ;;
@@ -81,15 +96,19 @@ enum Completion: Command {
     private static var zsh: String {
         let commands = Canopyctl.commands.map { "        '\($0.name):\(quoted($0.summary))'" }
         let cases = Canopyctl.commands.map { command -> String in
-            var lines = options(of: command).map { option in
-                "            '--\(option.name)[\(quoted(option.meaning))]\(zshValue(option))'"
+            var lines = options(of: command).map { option -> String in
+                // With a value in the same word or in the next one.
+                let (short, long) = option.value == nil ? ("", "") : ("+", "=")
+                let names = option.letter.map {
+                    "'(-\($0) --\(option.name))'{-\($0)\(short),--\(option.name)\(long)}"
+                }
+                return "            \(names ?? "--\(option.name)\(long)")"
+                    + "'[\(quoted(option.meaning))]\(zshValue(option))'"
             }
             if command.name == Revoke.name {
                 lines.append("            '1:session:_canopyctl_sessions'")
             } else if !choices(of: command).isEmpty {
                 lines.append("            '1:action:(\(choices(of: command)))'")
-            } else if command.stopsAtOperand {
-                lines.append("            '*::command:_normal'")
             }
             return "        \(command.name)) _arguments -S \\\n"
                 + lines.joined(separator: " \\\n") + " ;;"
@@ -101,25 +120,45 @@ enum Completion: Command {
                 _describe profile names
             }
             _canopyctl_sessions() {
-                local -a ids=(${(f)"$(canopyctl sessions 2>/dev/null | awk 'NR > 1 { print $1 }')"})
+                local profile=${opt_args[-p]:-${opt_args[--profile]}}
+                local -a ids=(${(f)"$(canopyctl sessions ${profile:+--profile=$profile} 2>/dev/null |
+                    awk 'NR > 1 { print $1 }')"})
                 _describe session ids
             }
             _canopyctl() {
-                local -a commands=(
+                # Not "commands", which is zsh's own and tells it what can be run.
+                local -a ours=(
             \(commands.joined(separator: "\n"))
                 )
                 if (( CURRENT == 2 )); then
-                    _describe command commands
+                    _describe command ours
                     return
                 fi
                 local command=$words[2]
                 shift words
                 (( CURRENT-- ))
+                # What follows -- is another program's line.
+                local separator=${words[(i)--]}
+                if (( separator < CURRENT )) && [[ $command == (exec|curl) ]]; then
+                    words=("${(@)words[separator+1,-1]}")
+                    (( CURRENT -= separator ))
+                    if [[ $command == curl ]]; then
+                        words=(curl "${(@)words}")
+                        (( CURRENT++ ))
+                    fi
+                    _normal
+                    return
+                fi
                 case $command in
             \(cases.joined(separator: "\n"))
                 esac
             }
-            _canopyctl "$@"
+            # Loaded by its name from fpath, or sourced.
+            if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+                _canopyctl "$@"
+            else
+                compdef _canopyctl canopyctl
+            fi
             """
     }
 
@@ -129,9 +168,11 @@ enum Completion: Command {
         case .profile: return ":profile:_canopyctl_profiles"
         case .writeFile: return ":file:_files"
         case .onRotate: return ":what:(none restart signal=HUP signal=USR1)"
+        case .sealWith: return ":key:(host tpm2 host+tpm2)"
+        case .user: return ":user:_users"
         case .help, .version, .json, .minimumValidity, .timeout, .ifGeneration, .local, .all, .url,
             .key, .email, .passwordFromInput, .codeFromInput, .username, .environmentName, .execute,
-            .user, .apply, .undo, .sealWith, .passphraseFromInput, .password, .code:
+            .apply, .undo, .passphraseFromInput, .password, .code:
             return ":\(value.lowercased()): "
         }
     }
@@ -146,6 +187,21 @@ enum Completion: Command {
         var lines = [
             "# fish completion for canopyctl",
             "complete -c canopyctl -f",
+            """
+            function __canopyctl_sessions
+                set -l profile
+                set -l words (commandline -opc)
+                for index in (seq (count $words))
+                    switch $words[$index]
+                        case -p --profile
+                            set profile --profile $words[(math $index + 1)]
+                        case '--profile=*'
+                            set profile $words[$index]
+                    end
+                end
+                canopyctl sessions $profile 2>/dev/null | awk 'NR > 1 { print $1 "\\t" $2 }'
+            end
+            """,
         ]
         for command in Canopyctl.commands {
             lines.append(
@@ -160,8 +216,13 @@ enum Completion: Command {
             }
             if command.name == Revoke.name {
                 lines.append(
-                    "complete -c canopyctl \(condition) "
-                        + "-a '(canopyctl sessions 2>/dev/null | awk \"NR > 1 { print \\$1 }\")'")
+                    "complete -c canopyctl \(condition) -a '(__canopyctl_sessions)'")
+            } else if command.stopsAtOperand {
+                // What is completed from -- on is another program's line.
+                lines.append(
+                    "complete -c canopyctl -n '__fish_seen_subcommand_from \(command.name); "
+                        + "and contains -- -- (commandline -opc)' -F -a '(__fish_complete_command)'"
+                )
             } else if !choices(of: command).isEmpty {
                 lines.append("complete -c canopyctl \(condition) -a '\(choices(of: command))'")
             }
@@ -175,9 +236,11 @@ enum Completion: Command {
         case .profile: return " -x -a '(canopyctl profiles 2>/dev/null)'"
         case .writeFile: return " -r -F"
         case .onRotate: return " -x -a 'none restart signal=HUP signal=USR1'"
+        case .sealWith: return " -x -a 'host tpm2 host+tpm2'"
+        case .user: return " -x -a '(__fish_complete_users)'"
         case .help, .version, .json, .minimumValidity, .timeout, .ifGeneration, .local, .all, .url,
             .key, .email, .passwordFromInput, .codeFromInput, .username, .environmentName, .execute,
-            .user, .apply, .undo, .sealWith, .passphraseFromInput, .password, .code:
+            .apply, .undo, .passphraseFromInput, .password, .code:
             return " -x"
         }
     }

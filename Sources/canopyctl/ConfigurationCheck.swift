@@ -28,10 +28,12 @@ struct ConfigurationCheck {
                 finding = Finding(.configuration, .failed, fault.description, fix: edit)
             } else {
                 settings = parsed.settings
+                let remarks =
+                    parsed.warnings.map(\.description)
+                    + PolicyFiles.remarks(on: parsed.settings).map { "\(path): \($0)" }
                 finding =
-                    parsed.warnings.first.map {
-                        Finding(.configuration, .warning, $0.description, fix: edit)
-                    } ?? Finding(.configuration, .ok, path)
+                    remarks.first.map { Finding(.configuration, .warning, $0, fix: edit) }
+                    ?? Finding(.configuration, .ok, path + ConfigurationCheck.guarded(settings))
             }
         } catch {
             settings = Settings()
@@ -40,5 +42,12 @@ struct ConfigurationCheck {
                 ? Finding(.configuration, .ok, "there is none, and none is needed")
                 : Finding(.configuration, .failed, "\(error)", fix: "chmod u+r \(path)")
         }
+    }
+
+    /// The profiles that not every program may use: who wonders about a refusal finds them here.
+    private static func guarded(_ settings: Settings) -> String {
+        guard !settings.policies.isEmpty else { return "" }
+        let names = settings.policies.keys.sorted().map(\.text).joined(separator: ", ")
+        return "; [policy] says who may use: \(names)"
     }
 }

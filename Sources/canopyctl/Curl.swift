@@ -14,7 +14,7 @@ enum Curl: Command {
         canopyctl curl -- --json '{"a":1}' https://api.example.com/v1/things
         curl itself drops the header where a redirect leads to another host.
         """
-    static let options: [Option] = [.profile, .minimumValidity, .timeout]
+    static let options: Options = [.profile, .minimumValidity, .timeout]
     static let stopsAtOperand = true
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {

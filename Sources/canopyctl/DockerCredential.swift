@@ -11,7 +11,7 @@ enum DockerCredential: Command {
         for the registries that the token is for, and for no other, in the tool's config.json:
           {"credHelpers": {"registry.example.com": "canopy"}}
         """
-    static let options: [Option] = [.profile, .username]
+    static let options: Options = [.profile, .username]
 
     /// The name under which the tools look for it.
     static let program = "docker-credential-canopy"

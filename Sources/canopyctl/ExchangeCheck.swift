@@ -104,11 +104,18 @@ struct ExchangeCheck {
     private static func read(_ descriptor: Int32, until deadline: BootTime) -> [UInt8] {
         var received: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16 << 10)
+        var progress = Progress(
+            "asking the keyring and the server", limit: Int((deadline - .now).wholeSeconds))
         while received.count < FieldReader.largestMessage {
             let left = max(.zero, deadline - .now)
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            let ready = poll(&entry, 1, Int32(clamping: left.nanoseconds / 1_000_000))
+            let pause = min(left, progress.pause).nanoseconds / 1_000_000 + 1
+            let ready = poll(&entry, 1, Int32(clamping: pause))
             if ready < 0, errno == EINTR { continue }
+            if ready == 0, left > .zero {
+                progress.show()
+                continue
+            }
             guard ready > 0 else { break }
             let count = recv(descriptor, &chunk, chunk.count, 0)
             guard count > 0 else { break }

@@ -15,7 +15,7 @@ enum Exec: Command {
         reads the file, or asks for a signal, or to be started again.
         The exit code is CMD's own; 126 and 127 if it cannot be run.
         """
-    static let options: [Option] = [.profile, .environmentName, .onRotate]
+    static let options: Options = [.profile, .environmentName, .onRotate]
     static let stopsAtOperand = true
 
     /// What a rotation does to the program.

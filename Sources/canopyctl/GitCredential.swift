@@ -11,7 +11,7 @@ enum GitCredential: Command {
           git config --global credential.https://git.example.com.helper '!canopyctl git-credential'
         git's own wishes to store or erase change nothing: canopyd keeps the session.
         """
-    static let options: [Option] = [.profile, .username]
+    static let options: Options = [.profile, .username]
 
     /// The name under which git looks for `helper = canopy`.
     static let program = "git-credential-canopy"
@@ -59,12 +59,19 @@ enum GitCredential: Command {
                 && (["localhost", "[::1]"].contains(name) || name.hasPrefix("127."))
         }
 
+        var isComplete: Bool { !scheme.isEmpty && !host.isEmpty }
+
         var place: String { "\(scheme)://\(host)" }
     }
 
     private static func answer(
         _ request: Request, _ profile: ProfileName, _ arguments: Arguments
     ) throws(Complaint) {
+        guard request.isComplete else {
+            throw Complaint(
+                .failure, "standard input does not say which server the credential is for",
+                cure: "it is git that runs this: see canopyctl git-credential --help")
+        }
         guard request.isSafe else {
             throw Complaint(
                 .failure,

@@ -6,7 +6,7 @@ enum Header: Command {
         For tools that read headers from a file or a pipe:
           canopyctl header | curl --header @- https://api.example.com/
         """
-    static let options: [Option] = [.profile, .minimumValidity, .timeout]
+    static let options: Options = [.profile, .minimumValidity, .timeout]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

@@ -13,7 +13,7 @@ enum KubeCredential: Command {
             args: [kube-credential]
             interactiveMode: Never
         """
-    static let options: [Option] = [.profile]
+    static let options: Options = [.profile]
 
     /// The versions of the format, which are the same for what is said here.
     private static let versions = [

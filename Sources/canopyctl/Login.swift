@@ -10,7 +10,7 @@ enum Login: Command {
         every program could read it. With both -stdin options the password is the first line of
         standard input and the code the second.
         """
-    static let options: [Option] = [
+    static let options: Options = [
         .profile, .url, .key, .email, .passwordFromInput, .codeFromInput, .json, .password, .code,
     ]
 

@@ -9,7 +9,7 @@ enum Logout: Command {
         reached nothing is forgotten; --local forgets without asking it, and the session goes on
         there until it expires or is revoked.
         """
-    static let options: [Option] = [.profile, .local, .all]
+    static let options: Options = [.profile, .local, .all]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

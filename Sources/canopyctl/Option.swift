@@ -1,17 +1,16 @@
 /// An option of a command line; what it means is the same in every command that has it.
+///
+/// Declared in the order in which a command's help lists them; at most 32.
 enum Option: Int32, CaseIterable {
-    case help
-    case version
     case profile
-    case json
-    case minimumValidity
-    case timeout
-    case ifGeneration
-    case local
-    case all
     case url
     case key
     case email
+    case minimumValidity
+    case ifGeneration
+    case timeout
+    case local
+    case all
     case passwordFromInput
     case codeFromInput
     case username
@@ -24,13 +23,13 @@ enum Option: Int32, CaseIterable {
     case undo
     case sealWith
     case passphraseFromInput
+    case json
+    case help
+    case version
     // Never accepted: here so that getopt_long does not take them as the beginning of the two
     // above, and the secret behind them as a word that an error might repeat.
     case password
     case code
-
-    /// What every command has.
-    static let common: [Option] = [.help, .version]
 
     var name: StaticString {
         switch self {

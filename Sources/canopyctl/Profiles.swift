@@ -4,7 +4,7 @@ internal import AgentCore
 enum Profiles: Command {
     static let name = "profiles"
     static let summary = "list the profiles, one name a line"
-    static let options: [Option] = [.json]
+    static let options: Options = [.json]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

@@ -22,7 +22,9 @@ struct ReceivedProblem {
     }
 
     var complaint: Complaint {
-        Complaint(exitCode, what, detail: detail, cure: fix.map { "try: \($0)" } ?? ownCure)
+        Complaint(
+            exitCode, what, detail: code == .unknownProfile ? nil : detail,
+            cure: fix.map { "try: \($0)" + (alternative ?? "") } ?? ownCure)
     }
 
     private var what: String {
@@ -47,6 +49,13 @@ struct ReceivedProblem {
             .tooManyConnections, nil:
             .failure
         }
+    }
+
+    /// What else may mend it.
+    ///
+    /// A name that is not known may be a slip of the hand. The title says all that the detail does.
+    private var alternative: String? {
+        code == .unknownProfile ? ", or see the names: canopyctl profiles" : nil
     }
 
     /// For problems without a `fix`.

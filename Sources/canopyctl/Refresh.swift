@@ -9,7 +9,7 @@ enum Refresh: Command {
         server rejected the token of that generation. Right after a rotation the current token is
         the answer. --json prints the token object, and so the token.
         """
-    static let options: [Option] = [.profile, .ifGeneration, .timeout, .json]
+    static let options: Options = [.profile, .ifGeneration, .timeout, .json]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

@@ -6,7 +6,7 @@ enum Revoke: Command {
     static let summary = "end one of this identity's sessions"
     static let operands = "ID"
     static let remarks = "The ids are those of: canopyctl sessions"
-    static let options: [Option] = [.profile]
+    static let options: Options = [.profile]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 1, named: "the session's ID")

@@ -77,12 +77,14 @@ struct SecondFactor {
         for (index, kind) in kinds.enumerated() {
             try terminal?.say("  \(index + 1)  \(kind.words)")
         }
-        let answer = try terminal?.ask("Which [1]: ") ?? ""
-        guard let number = answer.isEmpty ? 1 : Int(answer), kinds.indices.contains(number - 1)
-        else {
-            throw .usage("the choice is a number from 1 to \(kinds.count)", command: Login.name)
+        while true {
+            let answer = try terminal?.ask("Which [1]: ") ?? ""
+            if let number = answer.isEmpty ? 1 : Int(answer), kinds.indices.contains(number - 1) {
+                return kinds[number - 1]
+            }
+            // The password was right: a slip of the hand is not to cost another sign-in.
+            try terminal?.say("A number from 1 to \(kinds.count), please.")
         }
-        return kinds[number - 1]
     }
 
     private var named: String {

@@ -4,7 +4,7 @@ internal import AgentCore
 enum Sessions: Command {
     static let name = "sessions"
     static let summary = "list this identity's sessions on the server"
-    static let options: [Option] = [.profile, .json]
+    static let options: Options = [.profile, .json]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

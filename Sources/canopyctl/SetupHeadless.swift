@@ -12,7 +12,7 @@ enum SetupHeadless: Command {
         which the first is root's. With --apply it does one of them: root's as root, for --user,
         and the user's as that user. --undo takes either back.
         """
-    static let options: [Option] = [.user, .apply, .undo, .sealWith, .passphraseFromInput]
+    static let options: Options = [.user, .apply, .undo, .sealWith, .passphraseFromInput]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

@@ -8,7 +8,7 @@ enum Status: Command {
         Asks canopyd alone, never the server. The exit code says how the shown profiles are: 0
         while all can get a token, else the code that a request for a token would end with.
         """
-    static let options: [Option] = [.profile, .json]
+    static let options: Options = [.profile, .json]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)
@@ -22,7 +22,7 @@ enum Status: Command {
         if arguments[flag: .json] {
             try response.print()
         } else {
-            for line in report.lines(style: StandardOutput.style) {
+            for line in report.lines(style: StandardOutput.style, only: only) {
                 try StandardOutput.print(line)
             }
         }

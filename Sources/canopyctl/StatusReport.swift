@@ -27,11 +27,14 @@ struct StatusReport {
         profiles.lazy.map(\.exitCode).first { $0 != .done } ?? .done
     }
 
-    func lines(style: Style) -> [String] {
-        var result = [daemonLine, keyringLine(style), ""]
+    /// With `only`, that others may be signed in is not denied.
+    func lines(style: Style, only: ProfileName?) -> [String] {
+        var result = [daemonLine, keyringLine(style)]
         guard !profiles.isEmpty else {
-            return result + ["no profile is signed in; sign in: canopyctl login"]
+            return only == nil
+                ? result + ["", "no profile is signed in; sign in: canopyctl login"] : result
         }
+        result.append("")
         var table = Table()
         let headings = ["PROFILE", "STATE", "WHO", "TOKEN EXPIRES", "NEXT ROTATION", "GENERATION"]
         table.row(headings, paint: [:])

@@ -4,7 +4,7 @@ internal import AgentCore
 enum Token: Command {
     static let name = "token"
     static let summary = "print an access token that is valid for a while"
-    static let options: [Option] = [.profile, .minimumValidity, .timeout, .json]
+    static let options: Options = [.profile, .minimumValidity, .timeout, .json]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

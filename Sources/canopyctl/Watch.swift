@@ -12,7 +12,7 @@ enum Watch: Command {
         CANOPY_PROFILE and CANOPY_GENERATION set, and CANOPY_ACCESS_TOKEN_FILE with --write-file;
         the next rotation waits for its end.
         """
-    static let options: [Option] = [.profile, .execute, .writeFile, .json]
+    static let options: Options = [.profile, .execute, .writeFile, .json]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

@@ -4,7 +4,7 @@ internal import AgentCore
 enum Whoami: Command {
     static let name = "whoami"
     static let summary = "ask the server who is signed in"
-    static let options: [Option] = [.profile, .json]
+    static let options: Options = [.profile, .json]
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)

@@ -94,7 +94,10 @@ enum Exchange {
         switch job.kind {
         case .rotate:
             let world = world(job, profile, channel, nil, memory)
-            return Rotation(in: world, known: job.known, mayPresent: job.mayPresent).run()
+            return Rotation(
+                in: world, known: job.known, mayPresent: job.mayPresent,
+                slotKeptFor: job.slotKeptFor, isLast: job.isLast
+            ).run()
         case .signOut:
             let world = world(job, profile, channel, nil, memory)
             return SignOut(in: world, isLocal: job.isLocal).run()

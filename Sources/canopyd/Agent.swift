@@ -9,6 +9,9 @@ final class Agent {
     /// Sends a reply to a client that was told to wait.
     var deliver: (ClientID, Reply) -> Void = { _, _ in }
 
+    /// Who a client is, and how it asks; nil once it is gone.
+    var caller: (ClientID) -> (Caller, AccessPolicy.Way)? = { _ in nil }
+
     /// The number of open connections.
     var connections: () -> Int = { 0 }
 
@@ -22,6 +25,9 @@ final class Agent {
         didSet {
             let now = Moment.now
             for profile in profiles.values {
+                if settings.policies[profile.name] != oldValue.policies[profile.name] {
+                    enforcePolicy(on: profile)
+                }
                 profile.machine.modeChanged(
                     to: settings.mode(of: profile.name), at: now, draw: Agent.draw())
                 settle(profile, at: now)
@@ -33,6 +39,7 @@ final class Agent {
     var profiles: [ProfileName: ServedProfile] = [:]
     var keyring = KeyringStanding(.ok, owner: nil)
     var tally = Tally()
+    var recentCallers = RecentCallers()
 
     /// Clients that asked for a profile that is not known, while the keyring is searched.
     var strangers: [(client: ClientID, route: Route, deadline: BootTime)] = []
@@ -45,6 +52,9 @@ final class Agent {
 
     let startedAt = WallTime.now
     let place: Place
+
+    /// Where ``settings`` come from, for the command that adds to them.
+    let configurationFile: String?
     let loop: EventLoop
     let sleep: SleepInhibitor
     private let keyringWatch: KeyringWatch
@@ -53,13 +63,15 @@ final class Agent {
 
     /// The slots that an earlier canopyd left with the service manager and no profile has taken yet.
     private var inherited: [ProfileName: SuccessorSlot]
+    private var lastProfileNumber: UInt32 = 0
     private var cachedWakeUp: BootTime?
 
     init(
-        _ place: Place, settings: Settings, loop: EventLoop,
+        _ place: Place, settings: Settings, configurationFile: String?, loop: EventLoop,
         inherited: [ProfileName: SuccessorSlot]
     ) {
         self.place = place
+        self.configurationFile = configurationFile
         self.inherited = inherited
         self.settings = settings
         self.loop = loop
@@ -67,7 +79,7 @@ final class Agent {
         keyringWatch = KeyringWatch(on: loop)
         network = NetworkWatch(on: loop)
         notifications = NotificationService(recordPath: place.noticeRecord, boot: place.boot)
-        sleep.onResume = { [unowned self] in surroundingsChanged(at: .now) }
+        sleep.onResume = { [unowned self] in resumed(at: .now) }
         sleep.onWakeUpChange = { [unowned self] in wakeUpIsStale = true }
         network.onChange = { [unowned self] in surroundingsChanged(at: .now) }
         keyringWatch.onHint = { [unowned self] in keyringHinted(at: .now) }
@@ -163,7 +175,9 @@ final class Agent {
     }
 
     private func expire(_ profile: ServedProfile, at now: Moment) {
-        for (client, reply) in profile.takeLate(at: now) { deliver(client, reply) }
+        for (client, reply) in profile.takeLate(at: now) {
+            answer(client, reply, of: profile, at: now)
+        }
         profile.forgetExpiredChallenges(at: now.boot)
         for request in profile.requests where request.deadline <= now.boot {
             deliver(request.client, Reply(Refusals.timeout(profile.name)))
@@ -173,7 +187,14 @@ final class Agent {
 
     // MARK: Surroundings
 
-    /// The machine woke up, or the network changed.
+    private func resumed(at now: Moment) {
+        for profile in profiles.values {
+            profile.machine.resumed(at: now)
+            settle(profile, at: now)
+        }
+    }
+
+    /// The network changed.
     private func surroundingsChanged(at now: Moment) {
         for profile in profiles.values {
             profile.machine.surroundingsChanged(at: now)
@@ -245,9 +266,6 @@ final class Agent {
         for profile in profiles.values {
             // What is in the slot ends with the last holder of its descriptor.
             if !profile.slot.isFull { _ = profile.process?.abandon() }
-            if profile.process == nil, !profile.isStarting, profile.slot.isFull {
-                rotate(profile, mayPresent: false, at: now)
-            }
             settle(profile, at: now)
         }
         for stranger in strangers { deliver(stranger.client, Reply(Refusals.stopping(nil))) }
@@ -269,8 +287,10 @@ final class Agent {
     ) -> ServedProfile? {
         if let profile = profiles[name] { return profile }
         do throws(SystemError) {
+            let slot = try slot(of: name)
+            lastProfileNumber += 1
             let profile = ServedProfile(
-                name, slot: try slot(of: name), boot: place.boot,
+                name, number: lastProfileNumber, slot: slot, boot: place.boot,
                 mode: settings.mode(of: name), account: account)
             if isNew { profile.machine.becomeUnknown() }
             profiles[name] = profile

@@ -9,6 +9,7 @@ extension Agent {
         if profile.process == nil, !profile.isStarting, !isStopping {
             proceed(profile, at: now)
         }
+        if isStopping { storeForGood(profile, at: now) }
         answerWaiters(of: profile, at: now)
         if isStopping, profile.process == nil, !profile.isStarting { dismiss(profile, at: now) }
         subscribers.tell(profile, at: now)
@@ -18,7 +19,9 @@ extension Agent {
 
     /// Tells whoever still waits that nobody works for them any more.
     private func dismiss(_ profile: ServedProfile, at now: Moment) {
-        for (client, reply) in profile.takeDismissed(at: now) { deliver(client, reply) }
+        for (client, reply) in profile.takeDismissed(at: now) {
+            answer(client, reply, of: profile, at: now)
+        }
         for request in profile.requests {
             deliver(request.client, Reply(Refusals.stopping(profile.name)))
         }
@@ -160,12 +163,26 @@ extension Agent {
         return job
     }
 
+    /// Makes the last attempt to store what the slot holds, and waits for a keyring that writes late: the
+    /// slot may end with us.
+    func storeForGood(_ profile: ServedProfile, at now: Moment) {
+        guard profile.process == nil, !profile.isStarting, !profile.hasStoredForGood,
+            profile.slot.isFull
+        else { return }
+        profile.hasStoredForGood = true
+        rotate(profile, mayPresent: false, isLast: true, at: now)
+    }
+
     /// Starts a rotation; with `mayPresent` false it only stores what the slot holds.
-    func rotate(_ profile: ServedProfile, mayPresent: Bool, at now: Moment) {
+    private func rotate(
+        _ profile: ServedProfile, mayPresent: Bool, isLast: Bool = false, at now: Moment
+    ) {
         var job = place.job(.rotate, profiles: [profile.name], settings)
         job.isSlotKept = profile.slot.isKept
         job.known = profile.machine.session?.position
         job.mayPresent = mayPresent
+        job.slotKeptFor = profile.machine.slotKeptFor(at: now.boot)
+        job.isLast = isLast
         start(job, for: profile, at: now)
     }
 
@@ -246,7 +263,8 @@ extension Agent {
     func died(_ words: String, _ profile: ServedProfile, at now: Moment) {
         guard case .exchanging(let exchange) = profile.machine.phase else { return }
         Journal.write(.exchangeDied, (.profile, profile.name.text), (.error, words))
-        profile.machine.exchangeDied(words, at: now, draw: Agent.draw())
+        profile.machine.exchangeDied(
+            words, holdsSuccessor: profile.slot.isFull, at: now, draw: Agent.draw())
         answerAsker(of: profile, Refusals.problem(exchange.death(words), profile.name))
         if case .paused = profile.machine.phase { noteAttempt(profile) }
     }
@@ -255,10 +273,15 @@ extension Agent {
     func ended(_ outcome: ExchangeOutcome, of profile: ServedProfile, at now: Moment) {
         guard case .exchanging(let exchange) = profile.machine.phase else { return }
         let before = profile.machine.session?.position
+        let isSettling = profile.machine.isSettling
         profile.machine.exchangeEnded(outcome, at: now, draw: Agent.draw())
         tally.observe(exchange.job, took: now.boot - exchange.began)
         keyring = keyring.after(outcome)
-        if exchange.job == .rotate || exchange.job == .load { noteAttempt(profile) }
+        switch profile.machine.phase {
+        case .resting where isSettling: break  // It was no answer to who wants a rotation.
+        case .unread, .resting, .exchanging, .paused, .ended:
+            if exchange.job == .rotate || exchange.job == .load { noteAttempt(profile) }
+        }
         if exchange.job == .rotate {
             let isNew = profile.machine.session?.position != before
             tally.count(
@@ -295,7 +318,9 @@ extension Agent {
     }
 
     func answerWaiters(of profile: ServedProfile, at now: Moment) {
-        for (client, reply) in profile.takeAnswered(at: now) { deliver(client, reply) }
+        for (client, reply) in profile.takeAnswered(at: now) {
+            answer(client, reply, of: profile, at: now)
+        }
     }
 
     private func answerAsker(

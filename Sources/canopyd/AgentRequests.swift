@@ -7,13 +7,20 @@ extension Agent {
     private static let requestPatience = TimeSpan.seconds(55)
 
     /// The bytes of the answer to a token request that can be answered from memory.
-    func preparedToken(_ wish: RecentRequests.Wish, at now: Moment) -> Secret? {
-        profiles[wish.profile]?.preparedToken(minimumValidity: wish.minimumValidity, at: now)
+    func preparedToken(
+        _ wish: RecentRequests.Wish, for caller: Caller, at now: Moment
+    ) -> Secret? {
+        guard let profile = profiles[wish.profile],
+            let reply = profile.preparedToken(minimumValidity: wish.minimumValidity, at: now),
+            isCleared(caller, for: profile, at: now)
+        else { return nil }
+        return reply
     }
 
     /// Answers a request; nil if the answer comes later, through ``deliver``.
     func handle(_ route: Route, body: Secret?, from client: ClientID) -> Reply? {
         let now = Moment.now
+        if let problem = refusal(of: route, to: client) { return Reply(problem) }
         switch route {
         case .token(let name, let validity, let timeout, let asText):
             guard let profile = known(name) else {
@@ -139,6 +146,7 @@ extension Agent {
     ) -> Reply? {
         urge(profile, at: now)
         if let reply = profile.currentToken(minimumValidity: validity, asText: asText, at: now) {
+            if reply.status == 200 { granted(profile, to: client, at: now) }
             return reply
         }
         return wait(

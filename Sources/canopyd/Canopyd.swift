@@ -150,7 +150,7 @@ enum Canopyd {
         try loop.answerWatchdog()
         Environment.process.nameSessionBus()
         let agent = Agent(
-            try place(), settings: settings, loop: loop,
+            try place(), settings: settings, configurationFile: configuration.path, loop: loop,
             inherited: DescriptorStore.slots(among: activation.stored))
         let connections = Connections(loop, agent)
         let credentials = try activation.credential.map { descriptor throws(SystemError) in
@@ -162,6 +162,10 @@ enum Canopyd {
         }
         agent.subscribers.publish = { [unowned connections] in
             connections.publish($0, $1, coalescingKey: $2)
+        }
+        agent.caller = { [unowned connections] client in
+            if let one = credentials?.caller(of: client) { return one }
+            return connections.caller(of: client).map { ($0, .request) }
         }
         agent.connections = { [unowned connections] in connections.count }
         agent.statistics = { [unowned connections] in connections.statistics }

@@ -32,10 +32,9 @@ struct Configuration {
                 return .unusable((parsed.errors + parsed.warnings).map(\.description))
             }
             var warnings = parsed.warnings.map(\.description)
-            if !parsed.settings.policies.isEmpty {
-                warnings.append(
-                    "\(path): [policy] is read and not yet enforced: every program of this user gets "
-                        + "the tokens of the profiles that it names")
+            warnings += PolicyFiles.remarks(on: parsed.settings).map { "\(path): \($0)" }
+            if !parsed.settings.executablesAllowed.isEmpty, UserNamespace.isOwn {
+                warnings.append("\(path): \(UserNamespace.blindness)")
             }
             return .read(parsed.settings, warnings: warnings)
         } catch {

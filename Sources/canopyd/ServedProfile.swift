@@ -6,6 +6,9 @@ final class ServedProfile {
     let name: ProfileName
     let slot: SuccessorSlot
     let boot: BootID
+
+    /// No other profile's, those that are gone included.
+    private let number: UInt32
     var machine: RotationMachine {
         didSet { prepared = nil }
     }
@@ -25,6 +28,9 @@ final class ServedProfile {
     /// Whether the machine is held awake for the exchange that runs.
     var holdsAwake = false
 
+    /// Whether the last attempt to store was made, of a canopyd that stops.
+    var hasStoredForGood = false
+
     /// Who asked for the job that runs, if somebody did.
     var asker: ClientID?
 
@@ -39,6 +45,13 @@ final class ServedProfile {
 
     /// The last answer to a token request; nil once the machine has changed.
     private var prepared: Prepared?
+
+    /// Who has had a token of the present generation.
+    var grants = GrantLedger()
+
+    /// The generation that those who are cleared have had a token of.
+    private var clearedGeneration: Generation?
+    private var clearances: UInt32 = 0
 
     /// What the log was last told is wrong; nil while nothing is.
     var complaint: Problem.Code?
@@ -72,13 +85,22 @@ final class ServedProfile {
                 }
             }
         }
+
+        /// Whether it uses or ends the session that there is.
+        var usesSession: Bool {
+            switch kind {
+            case .signIn, .secondFactor: false
+            case .signOut, .identity, .sessions, .revokeSession: true
+            }
+        }
     }
 
     init(
-        _ name: ProfileName, slot: SuccessorSlot, boot: BootID, mode: RotationMachine.Mode,
-        account: KnownSignIns.Account?
+        _ name: ProfileName, number: UInt32, slot: SuccessorSlot, boot: BootID,
+        mode: RotationMachine.Mode, account: KnownSignIns.Account?
     ) {
         self.name = name
+        self.number = number
         self.slot = slot
         self.boot = boot
         self.account = account
@@ -185,6 +207,28 @@ final class ServedProfile {
         let seconds: Int64
     }
 
+    // MARK: Clearance
+
+    /// What a connection has that may have the token, and whose program the journal was told of:
+    /// another number for each generation and policy, no other profile's, and never 0.
+    func clearance() -> UInt64 {
+        let generation = machine.session?.position
+        if generation != clearedGeneration || clearances == 0 {
+            clearedGeneration = generation
+            clearances &+= 1
+        }
+        return UInt64(number) << 32 | UInt64(clearances)
+    }
+
+    /// Lets every connection be looked at again.
+    func renewClearance() {
+        clearances &+= 1
+        prepared = nil
+    }
+
+    /// The clearance that goes with the token that ``preparedToken(minimumValidity:at:)`` gave last.
+    private(set) var preparedClearance: UInt64 = 0
+
     /// The token object on a connection that is kept, head and all; nil if a request for
     /// `minimumValidity` is to be told something else.
     func preparedToken(minimumValidity: TimeSpan?, at now: Moment) -> Secret? {
@@ -198,6 +242,7 @@ final class ServedProfile {
         let reply = Reply.token(view(of: token, at: now), in: .locked)
             .inOnePiece(in: .locked, date: now.wall)
         prepared = Prepared(reply: reply, offer: offer, seconds: left.wholeSeconds)
+        preparedClearance = clearance()
         return reply
     }
 }

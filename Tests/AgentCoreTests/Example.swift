@@ -82,11 +82,12 @@ enum Example {
 
     static func report(
         _ generation: Int64 = 0, lastRotation: Stamp? = nil, notBefore: NotBefore? = nil,
-        access: AccessTokenLife? = life(), isAmbiguous: Bool = false, storeFailure: Failure? = nil
+        access: AccessTokenLife? = life(), isAmbiguous: Bool = false, storeFailure: Failure? = nil,
+        slotKeptFor: TimeSpan? = nil
     ) -> SessionReport {
         SessionReport(
             session(generation, lastRotation: lastRotation, notBefore: notBefore, access: access),
-            isAmbiguous: isAmbiguous, storeFailure: storeFailure)
+            isAmbiguous: isAmbiguous, storeFailure: storeFailure, slotKeptFor: slotKeptFor)
     }
 
     static func answer(

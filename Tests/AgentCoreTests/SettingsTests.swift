@@ -85,6 +85,31 @@ struct SettingsTests {
         #expect(parsed.settings.policies[.standard]?.allowUnits == ["a.service", "b.service"])
     }
 
+    @Test("A path is its bytes, whatever characters they make")
+    func marks() {
+        let parsed = parse(
+            "[policy default]\nAllowExecutable=/\u{36D}a/\u{301}b\n[network]\nCAFile=/\u{301}ca\n")
+        #expect(parsed.errors.isEmpty)
+        #expect(parsed.settings.policies[.standard]?.allowExecutables == ["/\u{36D}a/\u{301}b"])
+        #expect(parse("[policy default]\nAllowExecutable=/a/\u{301}/../b").errors.count == 1)
+    }
+
+    @Test("A policy that names nobody is a warning that names its line, and is in force")
+    func emptyPolicy() throws {
+        let parsed = parse(
+            "[policy work]\n# AllowUnit=a.service\n[policy default]\nAllowUnit=a.service\n"
+                + "[policy late]\nAllowExecutable=/a\nAllowExecutable=\n[policy late]\n")
+        #expect(parsed.errors.isEmpty)
+        #expect(parsed.warnings.map(\.line) == [1, 5])
+        #expect(
+            parsed.warnings.map(\.text).allSatisfy {
+                $0.contains("names no program, so that none may use the profile's session")
+            })
+        #expect(parsed.settings.policies[try ProfileName("work")] == AccessPolicy())
+        #expect(parsed.settings.policies[try ProfileName("late")] == AccessPolicy())
+        #expect(parsed.settings.executablesAllowed.isEmpty)
+    }
+
     @Test("The last assignment counts, and an empty one is the default again")
     func repeated() {
         #expect(parse("[limits]\nConnections=1\nConnections=2").settings.connections == 2)
@@ -105,7 +130,7 @@ struct SettingsTests {
             ("[network]\nproxy=http://a:1", 2, "CAFile= and Proxy="),
             ("[log]\na=", 2, "Level="), ("[limits]\na=", 2, "Connections="),
             ("[profile a]\nKey=b", 2, "PublishableKey="),
-            ("[policy a]\nKey=b", 2, "AllowUnit="),
+            ("[policy a]\nKey=b\nAllowUnit=a.service", 2, "AllowUnit="),
             ("\n[Network]\nCAFile=relative", 2, "[Network] is not known"),
             ("[]\n", 1, "[] is not known"), ("[profiles a]", 1, "[profile NAME]"),
             ("[network x]", 1, "[network x] is not known"),

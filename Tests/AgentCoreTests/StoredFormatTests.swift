@@ -119,6 +119,8 @@ struct StoredFormatTests {
         full.known = Generation(signIn: Example.signIn, number: 7)
         full.mayPresent = true
         full.isLocal = true
+        full.slotKeptFor = .zero
+        full.isLast = true
         full.secret = Example.secret("s\0\n")
         full.baseURL = Example.url
         full.publishableKey = "pk_1"
@@ -146,6 +148,7 @@ struct StoredFormatTests {
                     expiresAt: Example.moment().wall
                 ).challenge(in: .ordinary)),
             .tooEarly(Example.report(3), .seconds(9)),
+            .session(Example.report(3, slotKeptFor: .seconds(15))),
             .session(
                 Example.report(
                     3, lastRotation: Example.stamp(), isAmbiguous: true,

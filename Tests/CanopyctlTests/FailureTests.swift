@@ -29,7 +29,12 @@ struct FailureTests {
         let lines = outcome.words.split(separator: "\n")
         #expect(lines.count == 1)
         #expect(lines.first?.hasPrefix("canopyctl: ") == true)
-        #expect(lines.first?.hasSuffix(" (because of this); try: do this") == true)
+        // What is not signed in needs no reason; the name may be a slip of the hand.
+        let rest =
+            code == .unknownProfile
+            ? "; try: do this, or see the names: canopyctl profiles"
+            : " (because of this); try: do this"
+        #expect(lines.first?.hasSuffix(rest) == true)
     }
 
     @Test("A problem without a fix gets a cure of canopyctl's own")
@@ -107,10 +112,25 @@ struct FailureTests {
         }
     }
 
+    @Test("A person at a terminal sees that canopyd is waited for, and nothing of it in the end")
+    func progress() throws {
+        let daemon = try FakeDaemon { _ in .silence }
+        let terminal = try PseudoTerminal()
+        let pid = try terminal.spawn(
+            [try Canopyctl.path, "token", "--timeout", "0"],
+            ["CANOPYD_SOCKET": daemon.socketPath, "TERM": "xterm"])
+        try terminal.expect("waiting for canopyd, 1 s of at most \(Limits.clientGraceSeconds)")
+        // Over it, from the line's beginning.
+        try terminal.expect("\r\u{1B}[K")
+        #expect(try Canopyctl.wait(pid) == 9)
+        try terminal.expect("\r\u{1B}[K\u{1B}[31mcanopyctl:")
+    }
+
     @Test("A daemon that never answers is a timeout, not a hang")
     func silence() throws {
         let daemon = try FakeDaemon { _ in .silence }
         let outcome = try Canopyctl.run(["token", "--timeout", "0"], daemon: daemon)
+        #expect(!outcome.words.contains("waiting"))
         #expect(outcome.exitCode == 9)
         #expect(outcome.words.contains("did not answer within \(Limits.clientGraceSeconds) s"))
     }

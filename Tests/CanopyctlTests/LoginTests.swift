@@ -27,6 +27,16 @@ struct LoginTests {
         #expect(outcome.words.contains("expires in"))
     }
 
+    @Test("A sign-in that the server throttles says for how long, and is not tried again")
+    func throttled() throws {
+        let daemon = try FakeDaemon { _ in .problem(.throttled, #","retry_after":840"#) }
+        let outcome = try Canopyctl.run(
+            ["login", "-e", "a@b", "--password-stdin"], daemon: daemon, input: "p")
+        #expect(outcome.exitCode == 6)
+        #expect(outcome.words.contains("; try again in 14 min"))
+        #expect(daemon.requests.count == 1)
+    }
+
     @Test("URL and key come from options, else from variables, else not at all")
     func server() throws {
         let daemon = try FakeDaemon { _ in .json(Self.profile) }
@@ -187,6 +197,10 @@ struct LoginTests {
         terminal.type(" ann@example.com \n")
         try terminal.expect("Password for ann@example.com: ")
         terminal.type("hunter2\n")
+        try terminal.expect("Which [1]: ")
+        // A slip of the hand does not cost the sign-in.
+        terminal.type("7\n")
+        try terminal.expect("A number from 1 to 3")
         try terminal.expect("Which [1]: ")
         terminal.type("\n")
         try terminal.expect("Code: ")

@@ -162,6 +162,20 @@ struct DoctorTests {
             "socket", failedWith: "107", fix: "XDG_RUNTIME_DIR")
     }
 
+    @Test("Policies are told of: whose profiles they guard, and what they name that is not there")
+    func policies() throws {
+        let stage = try Stage()
+        let file = "conf/canopyd/canopyd.conf"
+        try stage.desktop.directory.write("[policy work]\nAllowUnit=a.service\n", file)
+        let finding = try Diagnosis(stage).finding("configuration")
+        #expect(try finding.text("verdict") == "ok")
+        #expect(try finding.text("detail").contains("[policy] says who may use: work"))
+        try stage.desktop.directory.write("[policy work]\nAllowExecutable=/none\n", file)
+        let warning = try Diagnosis(stage).finding("configuration")
+        #expect(try warning.text("verdict") == "warning")
+        #expect(try warning.text("detail").contains("/none: there is no such program"))
+    }
+
     @Test("A mistake in the configuration is told with its line")
     func configuration() throws {
         let stage = try Stage()

@@ -1,3 +1,4 @@
+import AgentCore
 import Foundation
 import Glibc
 import Testing
@@ -22,6 +23,8 @@ struct JSONOutputTests {
         // On a machine without much of what it looks for: it is the form that counts.
         let doctor = try stage.canopyctl("doctor", "--json")
         try expect("Findings", (exitCode: 0, output: doctor.output))
+        #expect(
+            try OpenAPIDocument.checked().checks == Set(Finding.Check.allCases.map(\.rawValue)))
     }
 
     @Test("No command has --json but those")

@@ -5,7 +5,8 @@ import Glibc
 ///
 /// They are compiled together with AgentCore's sources into one libFuzzer program.
 enum FuzzTarget: String, CaseIterable {
-    case request, router, response, json, answer, message, stored, state, settings, texts
+    case request, router, response, json, answer, message, stored, state, settings, texts,
+        process
 
     /// `bytes` live as long as the call.
     func check(_ bytes: UnsafeRawBufferPointer) {
@@ -20,6 +21,7 @@ enum FuzzTarget: String, CaseIterable {
         case .state: StateFuzz.check(bytes)
         case .settings: SettingsFuzz.check(bytes)
         case .texts: TextsFuzz.check(bytes)
+        case .process: ProcessFuzz.check(bytes)
         }
     }
 

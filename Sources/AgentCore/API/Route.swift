@@ -25,4 +25,26 @@ package enum Route: Equatable, Sendable {
             false
         }
     }
+
+    /// The profile whose session the request uses or ends, which is the access policy's to allow.
+    ///
+    /// A sign-in uses none: it brings a password of its own. States may be seen by all.
+    package var usedSession: ProfileName? {
+        switch self {
+        case .token(let name, _, _, _), .refresh(let name, _, _), .logOut(let name, _),
+            .identity(let name), .sessions(let name), .revokeSession(let name, _):
+            name
+        case .logIn, .multiFactor, .profiles, .profile, .events, .status, .metrics: nil
+        }
+    }
+
+    /// The profile whose session the request replaces, if there is one.
+    package var replacedSession: ProfileName? {
+        switch self {
+        case .logIn(let name), .multiFactor(let name): name
+        case .token, .refresh, .logOut, .identity, .sessions, .revokeSession, .profiles, .profile,
+            .events, .status, .metrics:
+            nil
+        }
+    }
 }

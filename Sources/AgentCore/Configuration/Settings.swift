@@ -11,7 +11,9 @@ package struct Settings: Equatable, Sendable {
     /// Connections of one user at a time, 1 to ``Limits/connectionsMaximum``.
     package var connections = Limits.connections
     package var profiles: [ProfileName: Profile] = [:]
-    package var policies: [ProfileName: Policy] = [:]
+
+    /// Who may use the sessions of the profiles that are named here; of the others, everybody.
+    package var policies: [ProfileName: AccessPolicy] = [:]
 
     /// The defaults.
     package init() {}
@@ -25,20 +27,16 @@ package struct Settings: Equatable, Sendable {
         package init() {}
     }
 
-    /// Which programs of this user get the profile's tokens; with both lists empty, any.
-    package struct Policy: Equatable, Sendable {
-        /// Names of services and scopes.
-        package var allowUnits: [String] = []
-
-        /// Absolute paths.
-        package var allowExecutables: [String] = []
-
-        package init() {}
-    }
-
     /// When to rotate the profile.
     package func mode(of profile: ProfileName) -> RotationMachine.Mode {
         profiles[profile]?.mode ?? rotationMode
+    }
+
+    /// Each program that a policy names, and the profile that it may use, in order.
+    package var executablesAllowed: [(profile: ProfileName, path: String)] {
+        policies.sorted { $0.key < $1.key }.flatMap { profile, policy in
+            policy.allowExecutables.map { (profile, $0) }
+        }
     }
 
     /// What somebody should know about one line of the file.
@@ -79,6 +77,7 @@ package struct Settings: Equatable, Sendable {
         for statement in INIStatement.all(in: bytes) {
             pass.take(statement)
         }
+        pass.end()
         return pass.parsed
     }
 }
@@ -100,6 +99,9 @@ private struct SettingsPass {
     private var line = 1
     private var section = Section.none
 
+    /// Where each policy begins.
+    private var policyLines: [ProfileName: Int] = [:]
+
     init(file: String) {
         self.file = file
     }
@@ -110,6 +112,19 @@ private struct SettingsPass {
         case .section(let name): section = begin(name)
         case .assignment(let key, let value): assign(key, value)
         case .fault(let fault): refuse("\(fault.description)")
+        }
+    }
+
+    /// Says what only the whole file shows.
+    mutating func end() {
+        for (name, start) in policyLines.sorted(by: { $0.value < $1.value }) {
+            guard let policy = parsed.settings.policies[name], policy.allowUnits.isEmpty,
+                policy.allowExecutables.isEmpty
+            else { continue }
+            line = start
+            warn(
+                "[policy \(name)] names no program, so that none may use the profile's session; "
+                    + "without the section every program of this user may")
         }
     }
 
@@ -155,7 +170,8 @@ private struct SettingsPass {
             return .profile(name)
         }
         if parsed.settings.policies[name] == nil {
-            parsed.settings.policies[name] = Settings.Policy()
+            parsed.settings.policies[name] = AccessPolicy()
+            policyLines[name] = line
         }
         return .policy(name)
     }
@@ -200,7 +216,7 @@ private struct SettingsPass {
             }
             parsed.settings.profiles[name] = profile
         case .policy(let name):
-            var policy = parsed.settings.policies[name] ?? Settings.Policy()
+            var policy = parsed.settings.policies[name] ?? AccessPolicy()
             switch key {
             case "AllowUnit":
                 add(to: &policy.allowUnits, key, value, SettingsPass.units)
@@ -302,7 +318,7 @@ private struct SettingsPass {
     }
 
     private static func path(_ value: String) throws(BadValue) -> String? {
-        guard value.hasPrefix("/") else {
+        guard value.utf8.first == UInt8(ascii: "/") else {
             throw BadValue(text: "the path has to be absolute, that is, to start with /")
         }
         return value
@@ -349,20 +365,7 @@ private struct SettingsPass {
     private static func units(_ value: String) throws(BadValue) -> [String] {
         let names = value.split { $0 == " " || $0 == "\t" }.map(String.init)
         for name in names {
-            let isName = name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: ":"),
-                    UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
-                    UInt8(ascii: "\\"), UInt8(ascii: "@"):
-                    true
-                default: false
-                }
-            }
-            // 255 bytes is systemd's own limit, UNIT_NAME_MAX.
-            guard isName, name.utf8.count <= 255, name.first != ".",
-                name.hasSuffix(".service") || name.hasSuffix(".scope")
-            else {
+            guard UnitName.holdsPrograms(name) else {
                 throw BadValue(
                     text:
                         "allowed are full names of units, NAME.service or NAME.scope, of letters, "
@@ -374,9 +377,13 @@ private struct SettingsPass {
 
     private static func executable(_ value: String) throws(BadValue) -> [String] {
         // The kernel tells the path without these; nothing would ever match.
-        let parts = value.split(separator: "/", omittingEmptySubsequences: false)
-        guard value.hasPrefix("/"), value.count > 1,
-            parts.dropFirst().allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." })
+        // Bytes, not characters: a mark after a slash would make one character with it.
+        let parts = Array(value.utf8).split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard parts.count > 1, parts[0].isEmpty,
+            parts.dropFirst().allSatisfy({ part in
+                !part.isEmpty && !part.elementsEqual(".".utf8) && !part.elementsEqual("..".utf8)
+            })
         else {
             throw BadValue(
                 text:

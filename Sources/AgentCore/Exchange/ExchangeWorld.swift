@@ -147,20 +147,28 @@ package struct SessionReport: Equatable, Sendable {
     /// Why the successor is in the slot and not in the keyring; nil if it is stored.
     package let storeFailure: Failure?
 
+    /// For how long the slot stays full on purpose, of what is stored in a keyring that writes late; nil
+    /// if it is empty, or ``storeFailure`` says why it is not.
+    package let slotKeptFor: TimeSpan?
+
     package init(
         header: SessionHeader, accessToken: AccessToken?, isAmbiguous: Bool,
-        storeFailure: Failure?
+        storeFailure: Failure?, slotKeptFor: TimeSpan? = nil
     ) {
         self.header = header
         self.accessToken = accessToken
         self.isAmbiguous = isAmbiguous
         self.storeFailure = storeFailure
+        self.slotKeptFor = slotKeptFor
     }
 
-    package init(_ session: StoredSession, isAmbiguous: Bool, storeFailure: Failure? = nil) {
+    package init(
+        _ session: StoredSession, isAmbiguous: Bool, storeFailure: Failure? = nil,
+        slotKeptFor: TimeSpan? = nil
+    ) {
         self.init(
             header: session.header, accessToken: session.accessToken, isAmbiguous: isAmbiguous,
-            storeFailure: storeFailure)
+            storeFailure: storeFailure, slotKeptFor: slotKeptFor)
     }
 }
 

@@ -26,4 +26,15 @@ package struct ItemStore<World: ExchangeWorld> {
                 .keyringUnavailable, "the keyring returned something else than was stored in it")
         }
     }
+
+    /// Waits until a keyring that writes late has written, and stores again what it has lost meanwhile:
+    /// for an exchange whose slot cannot keep the session.
+    package func outlast(_ session: StoredSession) throws(World.Interruption) {
+        while true {
+            try world.pause(for: RotationTiming.lateStoreHold)
+            guard try confirm(session) != nil else { return }
+            // A failure is ignored: it is found in the next turn.
+            _ = try store(session)
+        }
+    }
 }

@@ -23,6 +23,13 @@ package struct Job: Sendable, Equatable {
     /// Rotations: whether the token may be presented.
     package var mayPresent = false
 
+    /// Rotations: for how long the slot still keeps what was reported as stored; nil if nothing was.
+    package var slotKeptFor: TimeSpan?
+
+    /// Rotations: whether nobody may come after it, so that what a late keyring has not written for sure is
+    /// waited for.
+    package var isLast = false
+
     /// Whether the service manager keeps the successor slot when canopyd dies.
     package var isSlotKept = false
 
@@ -82,6 +89,8 @@ package struct Job: Sendable, Equatable {
         static let isSlotKept: UInt8 = 16
         static let continuation: UInt8 = 17
         static let server: UInt8 = 18
+        static let isLast: UInt8 = 19
+        static let slotKeptFor: UInt8 = 20
     }
 
     package func encoded(in memory: SecretMemory) -> Secret {
@@ -98,6 +107,8 @@ package struct Job: Sendable, Equatable {
         writer.field(Tag.knownSignIn, known?.signIn.text)
         writer.field(Tag.knownGeneration, known?.number)
         writer.field(Tag.mayPresent, mayPresent ? 1 : 0)
+        writer.field(Tag.slotKeptFor, slotKeptFor?.nanoseconds)
+        writer.field(Tag.isLast, isLast ? 1 : 0)
         writer.field(Tag.isLocal, isLocal ? 1 : 0)
         writer.field(Tag.isSlotKept, isSlotKept ? 1 : 0)
         writer.field(Tag.secret, secret)
@@ -135,6 +146,8 @@ package struct Job: Sendable, Equatable {
             known = Generation(signIn: signIn, number: number)
         }
         mayPresent = fields.number(Tag.mayPresent) == 1
+        slotKeptFor = fields.number(Tag.slotKeptFor).map(TimeSpan.init(nanoseconds:))
+        isLast = fields.number(Tag.isLast) == 1
         isLocal = fields.number(Tag.isLocal) == 1
         isSlotKept = fields.number(Tag.isSlotKept) == 1
         secret = fields.secret(Tag.secret, in: memory)

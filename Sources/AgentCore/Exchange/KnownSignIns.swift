@@ -88,6 +88,17 @@ package struct KnownSignIns: Equatable, Sendable {
         return death(of: current) == nil
     }
 
+    /// Whether `signIn` is alive and was begun after `other`, or `other` is over or not one of ours.
+    package func isNewer(_ signIn: SignInID, than other: SignInID) -> Bool {
+        order(of: signIn) > order(of: other)
+    }
+
+    /// The present one, then the pending ones as they were begun; what is not alive comes before all.
+    private func order(of signIn: SignInID) -> Int {
+        guard knowsAlive(signIn) else { return -1 }
+        return pending.firstIndex(of: signIn).map { $0 + 1 } ?? 0
+    }
+
     /// Before presenting: from now on `generation` may have been presented.
     ///
     /// Never lowers a mark.

@@ -19,11 +19,17 @@ package enum PresentationGuard {
         package var known: Generation?
         /// Whether presenting is wanted at all, or settling what is there.
         package var mayPresent: Bool
+        /// Whether the keyring's owner is known to write when it says it has.
+        package var keyringWritesAtOnce: Bool
+        /// For how long the slot still keeps what is known to have been stored; nil if it is not known: of a store
+        /// that failed, nobody knows when a late keyring did it after all.
+        package var slotKeptFor: TimeSpan?
 
         package init(
             slot: SlotReading, item: ItemReading, signIns: KnownSignIns?,
             runtimeMarks: [SignInID: Int64], anchor: Anchor?, now: Moment, boot: BootID,
-            known: Generation?, mayPresent: Bool
+            known: Generation?, mayPresent: Bool, keyringWritesAtOnce: Bool = true,
+            slotKeptFor: TimeSpan? = nil
         ) {
             self.slot = slot
             self.item = item
@@ -34,6 +40,8 @@ package enum PresentationGuard {
             self.boot = boot
             self.known = known
             self.mayPresent = mayPresent
+            self.keyringWritesAtOnce = keyringWritesAtOnce
+            self.slotKeptFor = slotKeptFor
         }
     }
 
@@ -79,7 +87,10 @@ package enum PresentationGuard {
             ambiguous && hasHold(item)
             ? item.notBefore?.remainingOfWait(at: evidence.now, boot: evidence.boot)
             : item.notBefore?.remaining(at: evidence.now, boot: evidence.boot)
-        let wait = max(told ?? .zero, ambiguous ? .zero : floorRemaining(item, evidence))
+        var wait = told ?? .zero
+        if !ambiguous {
+            wait = max(wait, floorRemaining(item, evidence), slotKeptFor(evidence) ?? .zero)
+        }
         return wait > .zero ? .wait(wait) : .present(ambiguous: ambiguous)
     }
 
@@ -89,6 +100,18 @@ package enum PresentationGuard {
         guard let signIns = state.signIns, signIns.knowsAlive(slot.signIn) else { return false }
         let marks = [signIns.mark(of: slot.signIn), state.runtimeMarks[slot.signIn]]
         return marks.compactMap(\.self).allSatisfy { $0 < slot.generation }
+    }
+
+    /// For how long the slot still keeps what the item holds as well; nil where it is not kept.
+    ///
+    /// A keyring that writes late, and ends before, comes back with the item that it had: until it has
+    /// written for sure, the slot has the only copy that survives.
+    package static func slotKeptFor(_ evidence: Evidence) -> TimeSpan? {
+        guard !evidence.keyringWritesAtOnce, let left = evidence.slotKeptFor, left > .zero,
+            case .session(let slot) = evidence.slot, case .session(let item) = evidence.item,
+            item.position == slot.position
+        else { return nil }
+        return left
     }
 
     private static func decideSlot(_ evidence: Evidence) -> Decision? {
@@ -101,9 +124,15 @@ package enum PresentationGuard {
         switch evidence.item {
         case .session(let item) where item.signIn == slot.signIn:
             if item.generation < slot.generation { return .storeSuccessor }
-            return item.generation == slot.generation ? .confirmSuccessor : .dropSuccessor
-        case .session:
-            return .dropSuccessor
+            guard item.generation == slot.generation else { return .dropSuccessor }
+            guard evidence.keyringWritesAtOnce || evidence.slotKeptFor != nil else {
+                return .storeSuccessor
+            }
+            return slotKeptFor(evidence) == nil ? .confirmSuccessor : nil
+        case .session(let item):
+            // A keyring that lost a sign-in brings back the one before.
+            return evidence.signIns?.isNewer(slot.signIn, than: item.signIn) == true
+                ? .storeSuccessor : .dropSuccessor
         case .none, .otherMachine:
             return evidence.signIns?.knowsAlive(slot.signIn) == true
                 ? .storeSuccessor : .dropSuccessor

@@ -51,6 +51,7 @@ package enum Report: Sendable {
         static let isAmbiguous: UInt8 = 22
         static let factor: UInt8 = 23
         static let challengeExpiry: UInt8 = 24
+        static let slotKeptFor: UInt8 = 25
         static let accessToken: UInt8 = 30
         static let accessType: UInt8 = 31
         static let accessLifetime: UInt8 = 32
@@ -165,6 +166,7 @@ package enum Report: Sendable {
         writer.field(Tag.notBeforeSpan, header.notBefore?.span.nanoseconds)
         writer.field(Tag.isAmbiguous, report.isAmbiguous ? 1 : 0)
         if let failure = report.storeFailure { write(failure, to: &writer) }
+        writer.field(Tag.slotKeptFor, report.slotKeptFor?.nanoseconds)
         if let token = report.accessToken {
             writer.field(Tag.accessToken, token.value)
             writer.field(Tag.accessType, token.type)
@@ -334,7 +336,8 @@ package enum Report: Sendable {
             access: token?.life)
         return SessionReport(
             header: header, accessToken: token,
-            isAmbiguous: fields.number(Tag.isAmbiguous) == 1, storeFailure: failure(fields))
+            isAmbiguous: fields.number(Tag.isAmbiguous) == 1, storeFailure: failure(fields),
+            slotKeptFor: fields.number(Tag.slotKeptFor).map(TimeSpan.init(nanoseconds:)))
     }
 
     private static func accessToken(

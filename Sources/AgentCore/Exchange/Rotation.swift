@@ -6,13 +6,21 @@ package struct Rotation<World: ExchangeWorld> {
     private let world: World
     private let known: Generation?
     private let mayPresent: Bool
+    private let slotKeptFor: TimeSpan?
+    private let isLast: Bool
 
     /// `known` is what canopyd has in hand; `mayPresent` false settles what is in slot and
-    /// keyring, and presents nothing.
-    package init(in world: World, known: Generation?, mayPresent: Bool) {
+    /// keyring, and presents nothing; `slotKeptFor`: for how long the slot still keeps what was
+    /// reported as stored; `isLast` waits for that, since the slot is about to be lost.
+    package init(
+        in world: World, known: Generation?, mayPresent: Bool, slotKeptFor: TimeSpan? = nil,
+        isLast: Bool = false
+    ) {
         self.world = world
         self.known = known
         self.mayPresent = mayPresent
+        self.slotKeptFor = slotKeptFor
+        self.isLast = isLast
     }
 
     /// Steps 1 to 6 under the profile's lock.
@@ -25,6 +33,7 @@ package struct Rotation<World: ExchangeWorld> {
 
     /// Steps 2 to 6, for a caller that holds the lock.
     package func runLocked() throws(World.Interruption) -> ExchangeOutcome {
+        var keptUntil = slotKeptFor.map { world.now().boot + $0 }
         while true {
             let state: StateContents
             switch try world.readState() {
@@ -34,26 +43,40 @@ package struct Rotation<World: ExchangeWorld> {
             let item: ItemContents
             switch try world.readItem(knowing: state.signIns) {
             case .found(let contents): item = contents
-            case .failed(let failure): return try unread(failure, state)
+            case .failed(let failure):
+                // What is known to be stored is not what waits for the keyring.
+                return keptUntil == nil ? try unread(failure, state) : .failed(failure)
             }
             let slot = try world.readSlot()
-            let decision = PresentationGuard.decide(
-                PresentationGuard.Evidence(
-                    slot: slot.reading, item: item.reading, signIns: state.signIns,
-                    runtimeMarks: state.runtimeMarks, anchor: state.anchor, now: world.now(),
-                    boot: world.boot, known: known, mayPresent: mayPresent))
-            switch (decision, item, slot) {
+            if case .session(let stored) = item, case .session(let successor) = slot,
+                stored.header.position == successor.header.position,
+                stored.refreshToken != successor.refreshToken
+            {
+                // Another daemon was given another successor of the same token: what the keyring holds came
+                // later, under the lock.
+                try world.emptySlot()
+                continue
+            }
+            let evidence = PresentationGuard.Evidence(
+                slot: slot.reading, item: item.reading, signIns: state.signIns,
+                runtimeMarks: state.runtimeMarks, anchor: state.anchor, now: world.now(),
+                boot: world.boot, known: known, mayPresent: mayPresent,
+                keyringWritesAtOnce: world.keyringWritesAtOnce,
+                slotKeptFor: keptUntil.map { max(.zero, $0 - world.now().boot) })
+            let keptFor = PresentationGuard.slotKeptFor(evidence)
+            if isLast, let keptFor {
+                try world.pause(for: keptFor)
+                continue
+            }
+            switch (PresentationGuard.decide(evidence), item, slot) {
             case (.storeSuccessor, _, .session(var successor)):
                 if let failure = try storeWithPatience(&successor) {
                     return .session(
                         SessionReport(successor, isAmbiguous: false, storeFailure: failure))
                 }
-            case (.confirmSuccessor, .session(let stored), .session(let successor)):
-                // Another daemon may have been given another successor of the same token: what the
-                // keyring holds came later, under the lock.
-                if stored.refreshToken == successor.refreshToken,
-                    let failure = try confirm(stored)
-                {
+                keptUntil = world.now().boot + RotationTiming.lateStoreHold
+            case (.confirmSuccessor, .session(let stored), _):
+                if let failure = try confirm(stored) {
                     return .session(
                         SessionReport(stored, isAmbiguous: false, storeFailure: failure))
                 }
@@ -61,13 +84,15 @@ package struct Rotation<World: ExchangeWorld> {
             case (.dropSuccessor, _, _):
                 try world.emptySlot()
             case (.adopt(let ambiguous), .session(let session), _):
-                return .session(SessionReport(session, isAmbiguous: ambiguous))
+                return .session(
+                    SessionReport(session, isAmbiguous: ambiguous, slotKeptFor: keptFor))
             case (.wait(let span), .session(let session), _):
                 if state.signIns?.mark(of: session.header.signIn) == session.header.generation {
                     // A hold is on tokens that were never presented: this one was told to wait.
                     return .failed(Failure(.throttled, "the server asked to wait", wait: span))
                 }
-                return .tooEarly(SessionReport(session, isAmbiguous: false), span)
+                return .tooEarly(
+                    SessionReport(session, isAmbiguous: false, slotKeptFor: keptFor), span)
             case (.present(let ambiguous), .session(let session), _):
                 return try present(session, state, ambiguous)
             case (.signInRequired(let reason), .session(let session), _):
@@ -221,7 +246,14 @@ package struct Rotation<World: ExchangeWorld> {
         if let failure = try storeWithPatience(&successor, for: patience) {
             return .session(SessionReport(successor, isAmbiguous: false, storeFailure: failure))
         }
-        return .session(SessionReport(successor, isAmbiguous: false))
+        guard !world.keyringWritesAtOnce else {
+            return .session(SessionReport(successor, isAmbiguous: false))
+        }
+        if !slotHolds { try ItemStore(world).outlast(successor) }
+        return .session(
+            SessionReport(
+                successor, isAmbiguous: false,
+                slotKeptFor: slotHolds ? RotationTiming.lateStoreHold : nil))
     }
 
     private enum Patience {
@@ -240,7 +272,8 @@ package struct Rotation<World: ExchangeWorld> {
         return NotBefore(since: Stamp(world.now(), boot: world.boot), span: hold)
     }
 
-    /// Stores the successor and empties the slot; the reason if it could not be stored in time.
+    /// Stores the successor and empties the slot, unless the keyring writes late; the reason if it could
+    /// not be stored in time.
     private func storeWithPatience(
         _ successor: inout StoredSession, for patience: Patience = .brief
     ) throws(World.Interruption) -> Failure? {
@@ -250,7 +283,7 @@ package struct Rotation<World: ExchangeWorld> {
             // the time it has: writing it again could tear it, and it may be all that there is.
             successor.header.notBefore = lateStoreHold(of: successor.header)
             guard let failure = try store(successor) else {
-                try world.emptySlot()
+                if world.keyringWritesAtOnce { try world.emptySlot() }
                 return nil
             }
             let age = world.now().boot - began

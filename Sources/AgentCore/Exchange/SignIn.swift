@@ -93,18 +93,32 @@ package struct SignIn<World: ExchangeWorld> {
         if let failure = try storeWithPatience(session) {
             return try giveUp(session, failure, signIns)
         }
-        // A successor of the old sign-in has nothing to wait for any more.
-        try world.emptySlot()
+        let keptFor = try settleSlot(for: session)
         if !world.keyringWritesAtOnce, signIns.expectsItem {
             // A power cut within seconds would bring the old item back, and the guard has to know
             // it then. The first rotation completes, long after this item is written.
-            return .session(SessionReport(session, isAmbiguous: false))
+            return .session(
+                SessionReport(session, isAmbiguous: false, slotKeptFor: keptFor))
         }
         var completed = signIns
         completed.complete(id, account: header.account)
         // A failure is ignored: the guard accepts a pending id, and the first rotation completes.
         _ = try world.writeSignIns(completed)
-        return .session(SessionReport(session, isAmbiguous: false))
+        return .session(SessionReport(session, isAmbiguous: false, slotKeptFor: keptFor))
+    }
+
+    /// A successor of the old sign-in has nothing to wait for any more; what a late keyring may not have
+    /// written takes its place, and for how long is returned.
+    private func settleSlot(
+        for session: StoredSession
+    ) throws(World.Interruption) -> TimeSpan? {
+        guard !world.keyringWritesAtOnce else {
+            try world.emptySlot()
+            return nil
+        }
+        if try world.fillSlot(session) { return RotationTiming.lateStoreHold }
+        try ItemStore(world).outlast(session)
+        return nil
     }
 
     /// Not stored, not signed in; the old session, if there was one, still counts.

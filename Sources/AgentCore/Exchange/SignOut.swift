@@ -60,6 +60,9 @@ package struct SignOut<World: ExchangeWorld> {
         where successor.header.signIn == stored.header.signIn
             && successor.header.generation > stored.header.generation:
             return .found(successor)
+        case (.session(let stored), .session(let session))
+        where state.signIns?.isNewer(session.header.signIn, than: stored.header.signIn) == true:
+            return .found(session)
         case (.session(let stored), _):
             return .found(stored)
         case (.none, .session(let successor)), (.otherMachine, .session(let successor)):

@@ -35,6 +35,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
     case credentialRefused = "credential_refused"
     case noticeRefused = "notice_refused"
     case memoryUnlocked = "memory_unlocked"
+    case granted
+    case denied
 
     /// A sentence that never varies; what does is a field.
     package var message: StaticString {
@@ -73,6 +75,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .credentialRefused: "A unit is refused its credential"
         case .noticeRefused: "The desktop does not show a notice"
         case .memoryUnlocked: "Secrets are in memory that may be swapped to disk"
+        case .granted: "A program has its first token of this generation"
+        case .denied: "The access policy refuses a program"
         }
     }
 
@@ -84,10 +88,10 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .stoppedUnstored, .configurationIgnored, .exchangeFailed, .exchangeDied,
             .successorUnstored, .connectionsPaused, .connectionForeign, .connectionRefused,
             .pathUnwatched, .pathRemade, .descriptorUseless, .credentialWaits,
-            .credentialRefused, .noticeRefused, .memoryUnlocked:
+            .credentialRefused, .noticeRefused, .memoryUnlocked, .denied:
             .warning
         case .serving, .stopping, .stopped, .configurationRead, .signedIn, .signedOut,
-            .signInRefused, .recovered, .rotationsMissed:
+            .signInRefused, .recovered, .rotationsMissed, .granted:
             .info
         case .rotated, .exchangeFailing: .debug
         }
@@ -131,6 +135,8 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .credentialRefused: "f9becf7ff0ff4a5680cb875d2b4c8e4f"
         case .noticeRefused: "efadff7194863149a15f9c19d28bdec5"
         case .memoryUnlocked: "97ae64d735c9ae847a79a32368a09d12"
+        case .granted: "2b827611ce2b47de8bd4d7dea13b6067"
+        case .denied: "4d035367568b4ff5b93bff4209ef9d87"
         }
     }
 }

@@ -13,6 +13,8 @@ package enum JournalField: String, CaseIterable, Sendable {
     case name
     case line
     case uid
+    case pid
+    case executable
     case version
     /// How many rotations were not made.
     case missed

@@ -44,4 +44,15 @@ package struct Failure: Error, Equatable, Sendable {
         self.wait = wait
         self.cause = cause
     }
+
+    /// What it means while a successor waits for the keyring: that it goes on waiting.
+    var asOfUnstored: Failure {
+        switch kind {
+        case .keyringLocked, .keyringUnavailable:
+            Failure(.successorUnstored, detail, wait: wait, cause: kind)
+        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
+            .notNative, .storageFailed, .successorUnstored, .lockBusy, .exchangeFailed:
+            self
+        }
+    }
 }

@@ -94,8 +94,32 @@ package struct RotationMachine: Sendable {
     /// or the whole lifetime while none has.
     private var attainable: TimeSpan = .zero
 
+    /// What the successor slot is known to hold.
+    package enum Slot: Equatable, Sendable {
+        case empty
+        /// A successor that the keyring has not taken.
+        case unstored
+        /// What a keyring that writes late has taken, until it has written for sure: then it is read back, and
+        /// the slot emptied.
+        case kept(until: BootTime)
+    }
+
+    package private(set) var slot = Slot.empty
+
     /// Whether the successor waits in the slot for the keyring.
-    package private(set) var isUnstored = false
+    package var isUnstored: Bool { slot == .unstored }
+
+    /// For how long the slot still keeps what was reported as stored; nil if nothing was.
+    package func slotKeptFor(at now: BootTime) -> TimeSpan? {
+        guard case .kept(let until) = slot else { return nil }
+        return max(.zero, until - now)
+    }
+
+    /// Whether the exchange that runs looks after what the slot keeps, and spends nothing.
+    package var isSettling: Bool {
+        guard case .kept = slot, case .exchanging(let exchange) = phase else { return false }
+        return exchange.job == .rotate
+    }
 
     package private(set) var mode: Mode
 
@@ -110,7 +134,7 @@ package struct RotationMachine: Sendable {
     package init(boot: BootID, mode: Mode = .ahead, holdsSuccessor: Bool = false) {
         self.boot = boot
         self.mode = mode
-        isUnstored = holdsSuccessor
+        slot = holdsSuccessor ? .unstored : .empty
     }
 
     // MARK: What follows from the state
@@ -118,12 +142,15 @@ package struct RotationMachine: Sendable {
     package func step(at now: BootTime) -> Step {
         switch phase {
         case .unread:
-            return isUnstored ? .rotate(mayPresent: false) : .load
+            return slot == .empty ? .load : .rotate(mayPresent: false)
         case .resting(let due):
-            return due <= now ? .rotate(mayPresent: !isUnstored) : .nothing
+            if due <= now { return .rotate(mayPresent: !isUnstored) }
+            if case .kept(let until) = slot, until <= now { return .rotate(mayPresent: false) }
+            return .nothing
         case .paused(let pause):
             guard pause.until <= now else { return .nothing }
-            if isUnstored { return .rotate(mayPresent: false) }
+            // Read alone, a keyring that has lost what the slot holds would seem to have been reset.
+            guard slot == .empty else { return .rotate(mayPresent: false) }
             // Where nothing is to be rotated, what failed was reading: one load reads every profile,
             // and a keyring that has just come is not overrun.
             guard session != nil, isRotationDue(after: pause, at: now) else { return .load }
@@ -162,10 +189,12 @@ package struct RotationMachine: Sendable {
     /// When ``step(at:)`` will ask for something by itself; nil for never.
     package var wakeUp: BootTime? {
         switch phase {
-        case .unread: BootTime(nanoseconds: 0)
-        case .resting(let due): due
-        case .paused(let pause): pause.until
-        case .exchanging, .ended: nil
+        case .unread: return BootTime(nanoseconds: 0)
+        case .resting(let due):
+            if case .kept(let until) = slot { return min(due, until) }
+            return due
+        case .paused(let pause): return pause.until
+        case .exchanging, .ended: return nil
         }
     }
 
@@ -240,7 +269,7 @@ package struct RotationMachine: Sendable {
                 return RotationMachine.state(of: failure, isGood: isGood)
             }
             switch exchange.job {
-            case .rotate where !isUnstored: return .refreshing
+            case .rotate where slot == .empty: return .refreshing
             case .signIn, .secondFactor: return isGood ? .active : .refreshing
             case .rotate, .load, .signOut, .identity, .sessions, .revokeSession, .examine:
                 // Looking, or storing once more, changes nothing yet.
@@ -336,9 +365,12 @@ package struct RotationMachine: Sendable {
         switch progress {
         case .presenting:
             exchange.isPresenting = true
+            // Before it presents, an exchange has emptied a slot that was kept.
+            if case .kept = slot { slot = .empty }
         case .retrying(let failure):
-            exchange.retrying = failure
-            lastFailure = (failure, now.wall)
+            let told = isUnstored ? failure.asOfUnstored : failure
+            exchange.retrying = told
+            lastFailure = (told, now.wall)
         }
         phase = .exchanging(exchange)
     }
@@ -381,11 +413,16 @@ package struct RotationMachine: Sendable {
     }
 
     /// The exchange ended without a report: killed, crashed, or never started.
-    package mutating func exchangeDied(_ detail: String, at now: Moment, draw: Double) {
+    ///
+    /// `holdsSuccessor` where it has left the slot full.
+    package mutating func exchangeDied(
+        _ detail: String, holdsSuccessor: Bool = false, at now: Moment, draw: Double
+    ) {
         guard case .exchanging(let exchange) = phase else {
             return  // Its report came first.
         }
         lastEnd = now.boot
+        if holdsSuccessor { slot = .unstored }
         let failure = exchange.death(detail)
         switch exchange.job {
         case .rotate, .load:
@@ -450,6 +487,15 @@ package struct RotationMachine: Sendable {
             phase = .unread
             return true
         }
+    }
+
+    /// The machine woke up.
+    package mutating func resumed(at now: Moment) {
+        if case .kept = slot {
+            // The clock by which a late keyring writes has stood still.
+            slot = .kept(until: now.boot + RotationTiming.lateStoreHold)
+        }
+        surroundingsChanged(at: now)
     }
 
     /// The machine woke up, or the network changed: what failed for want of it is tried at once.
@@ -531,12 +577,12 @@ package struct RotationMachine: Sendable {
             rotationPoint = nil
         }
         if let failure = report.storeFailure {
-            isUnstored = true
+            slot = .unstored
             let unstored = Failure(.successorUnstored, failure.detail, cause: failure.kind)
             return pause(
                 unstored, after: backOff(of: .successorUnstored), at: now, draw: draw)
         }
-        isUnstored = false
+        slot = report.slotKeptFor.map { .kept(until: now.boot + $0) } ?? .empty
         // A token that is over when it comes would be replaced without end.
         let isUsable = report.accessToken != nil && !isRotated
         guard access != nil || report.header.lastRotation == nil || isUsable else {
@@ -586,6 +632,7 @@ package struct RotationMachine: Sendable {
             let floor = RotationTiming.floor(lifetime: session.access?.lifetime)
             wait = max(wait, floor - last.age(at: now, boot: boot))
         }
+        if case .kept(let until) = slot { wait = max(wait, until - now.boot) }
         return now.boot + wait
     }
 
@@ -677,7 +724,7 @@ package struct RotationMachine: Sendable {
         access = nil
         session = nil
         rotationPoint = nil
-        isUnstored = false
+        slot = .empty
         phase = .ended(reason)
     }
 }

@@ -49,6 +49,7 @@ final class Connection {
     }
 
     let id: ClientID
+    let caller: Caller
     let socket: ClientSocket
     // It outlives us: it is what holds us.
     unowned(unsafe) let connections: Connections
@@ -69,8 +70,9 @@ final class Connection {
     /// Where the connection stands among those with a deadline.
     var deadline = Deadlines.Place()
 
-    init(_ id: ClientID, _ descriptor: Int32, _ connections: Connections) {
+    init(_ id: ClientID, _ caller: Caller, _ descriptor: Int32, _ connections: Connections) {
         self.id = id
+        self.caller = caller
         socket = ClientSocket(descriptor: descriptor)
         self.connections = connections
     }

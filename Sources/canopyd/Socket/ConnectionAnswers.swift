@@ -9,7 +9,9 @@ extension Connection {
             return false
         }
         let now = Moment.now
-        guard let reply = connections.agent.preparedToken(wish, at: now) else { return false }
+        guard let reply = connections.agent.preparedToken(wish, for: caller, at: now) else {
+            return false
+        }
         let sent = reply.withBytes { socket.send($0) }
         connections.answered(.token, status: 200, after: .now - now.boot)
         guard let sent else {
@@ -54,11 +56,11 @@ extension Connection {
         switch sequel {
         case .nextRequest:
             phase = .reading
-            wait(for: .readable)
-            if pending.count > 0 {
-                isQueued = true
-                connections.queue(self)
-            }
+            guard pending.count > 0 else { return wait(for: .readable) }
+            isQueued = true
+            connections.queue(self)
+            // What it has sent beyond that would be announced, in vain, in every turn until then.
+            wait(for: [])
         case .end:
             close()
         case .drainedEnd:

@@ -3,17 +3,19 @@ internal import LinuxSystem
 
 /// From a client's bytes to a request that the agent gets.
 extension Connection {
-    /// Reads once, and serves one request if there is a whole one.
-    func receive() {
+    /// Reads once, and serves one request if there is a whole one; returns whether there was
+    /// something to read.
+    @discardableResult
+    func receive() -> Bool {
         switch phase {
         case .reading:
             // What is buffered comes first, and its turn comes.
-            guard !isQueued else { return }
+            guard !isQueued else { return false }
             let kept = pending.count
-            guard let count = read(to: connections.input[kept...]) else { return }
+            guard let count = read(to: connections.input[kept...]) else { return false }
             take(kept + count, searched: kept > 0 ? restorePending() : 0)
         case .readingBody(let request, let outcome, let body, let left):
-            guard let count = read(to: connections.input.prefix(left)) else { return }
+            guard let count = read(to: connections.input.prefix(left)) else { return false }
             let bytes = UnsafeMutableRawBufferPointer(rebasing: connections.input[..<count])
             body?.append(UnsafeRawBufferPointer(bytes))
             wipe(bytes)
@@ -23,12 +25,16 @@ extension Connection {
                 perform(request, outcome, body?.secret())
             }
         case .draining(let left):
-            guard let count = read(to: connections.input[...]) else { return }
-            guard left > count else { return close() }
-            phase = .draining(left: left - count)
+            guard let count = read(to: connections.input[...]) else { return false }
+            if left > count {
+                phase = .draining(left: left - count)
+            } else {
+                close()
+            }
         case .waiting, .writing, .streaming, .closed:
-            break
+            return false
         }
+        return true
     }
 
     /// Serves a request out of the connection's own buffer.
@@ -37,6 +43,7 @@ extension Connection {
         let count = pending.count
         guard case .reading = phase, count > 0 else { return }
         take(count, searched: restorePending())
+        if case .reading = phase, !isQueued { wait(for: .readable) }
     }
 
     /// Returns the number of bytes read; nil when there are none, or no more.

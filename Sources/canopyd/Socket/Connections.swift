@@ -75,16 +75,21 @@ final class Connections {
 
     var count: Int { open.count }
 
-    /// Serves the peer of `descriptor`, which is closed when that is over.
-    func add(_ descriptor: Int32) throws(SystemError) {
+    /// Who the client is; nil once it is gone.
+    func caller(of client: ClientID) -> Caller? { open[client]?.caller }
+
+    /// Serves the peer of `descriptor`, which is closed when that is over; returns whether it has
+    /// asked already.
+    func add(_ descriptor: Int32, _ peer: PeerCredentials) throws(SystemError) -> Bool {
         lastNumber += 1
         let id = ClientID(number: lastNumber)
-        let connection = Connection(id, descriptor, self)
+        let caller = Caller(peer, on: descriptor, since: .now)
+        let connection = Connection(id, caller, descriptor, self)
         try connection.start(loop)
         open[id] = connection
         peak = max(peak, open.count)
         // Most clients have sent their request by now.
-        connection.receive()
+        return connection.receive()
     }
 
     /// Tells the peer of `descriptor` why it is not let in; it is closed when the peer has read it.
@@ -94,7 +99,8 @@ final class Connections {
         while turnedAway.count >= Limits.farewells, let first = farewells.first { first.close() }
         lastNumber += 1
         let id = ClientID(number: lastNumber)
-        let connection = Connection(id, descriptor, self)
+        let caller = Caller(.unasked, on: descriptor, since: .now)
+        let connection = Connection(id, caller, descriptor, self)
         try connection.start(loop)
         turnedAway[id] = connection
         connection.turnAway(problem)

@@ -50,34 +50,48 @@ final class Listener {
     }
 
     private func watching(_ socket: ListeningSocket) throws(SystemError) -> DescriptorWatch {
-        try loop.watch(socket.descriptor, .readable) { [unowned self] _ in _ = accept() }
+        try loop.watch(socket.descriptor, .readable) { [unowned self] _ in acceptSome() }
     }
 
     private static func openSpare() -> Int32 { clinux_open("/dev/null", O_RDONLY, 0) }
 
     // MARK: Clients
 
-    /// Lets in one who waits; returns whether another may wait.
-    ///
-    /// One at a time: whoever is in already is served between two that come in, in a storm too.
-    private func accept() -> Bool {
-        let client = clinux_accept(socket.descriptor)
-        guard client < 0 else {
-            admit(client)
-            return true
+    /// Lets in those who wait, a few at a time and only while they ask: whoever is in already is
+    /// served between two that come to no purpose, in a storm too.
+    private func acceptSome() {
+        for _ in 0..<Limits.acceptsPerTurn {
+            switch accept() {
+            case .asks: continue
+            case .others, .nobody: return
+            }
         }
+    }
+
+    private enum Arrival {
+        /// Somebody who has sent a request.
+        case asks
+        /// Somebody else, or an error that says nothing of the next one.
+        case others
+        case nobody
+    }
+
+    /// Lets in one who waits.
+    private func accept() -> Arrival {
+        let client = clinux_accept(socket.descriptor)
+        guard client < 0 else { return admit(client) ? .asks : .others }
         switch errno {
         case EINTR, ECONNABORTED:
-            return true
+            return .others
         case EAGAIN:
-            return false
+            return .nobody
         case EMFILE where refuseWithSpare():
-            return true
+            return .others
         default:
             let error = SystemError.last("accept4")
             Journal.write(.connectionsPaused, (.error, error.description))
             pause()
-            return false
+            return .nobody
         }
     }
 
@@ -93,23 +107,26 @@ final class Listener {
         return client >= 0
     }
 
-    private func admit(_ client: Int32) {
+    /// Returns whether the client has asked already.
+    private func admit(_ client: Int32) -> Bool {
         do throws(SystemError) {
             let peer = try PeerCredentials(of: client)
             guard peer.user == user else {
                 Journal.write(
                     .connectionForeign, (.uid, String(peer.user)))
                 Glibc.close(client)
-                return
+                return false
             }
             let kept = connections.agent.profiles.count * Limits.descriptorsPerProfile
             guard connections.count < min(limit, max(1, descriptors - kept)) else {
-                return turnAway(client)
+                turnAway(client)
+                return false
             }
-            try connections.add(client)
+            return try connections.add(client, peer)
         } catch {
             Journal.write(.connectionRefused, (.error, error.description))
             Glibc.close(client)
+            return false
         }
     }
 
@@ -195,7 +212,7 @@ final class Listener {
             throw error
         }
         // Who came by the old path is let in still; nobody else can come that way.
-        while accept() {}
+        while accept() != .nobody {}
         watch = consume newWatch
         if wakeUp != nil { watch?.wait(for: []) }
         socket.close()

@@ -6,6 +6,14 @@ struct PeerCredentials {
     let process: Int32
     let user: UInt32
 
+    /// Of somebody who is told no, whoever it is: a process without a number, of no user.
+    static let unasked = PeerCredentials(process: 0, user: .max)
+
+    private init(process: Int32, user: UInt32) {
+        self.process = process
+        self.user = user
+    }
+
     /// Asks the kernel about the peer of the socket `descriptor`.
     init(of descriptor: Int32) throws(SystemError) {
         var peer = clinux_peer()

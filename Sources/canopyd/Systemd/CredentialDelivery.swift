@@ -7,6 +7,7 @@ internal import LinuxSystem
 final class CredentialDelivery {
     /// What the unit asked for; nil for somebody who is not systemd.
     let request: CredentialRequest?
+    let caller: Caller
 
     private let descriptor: FileDescriptor
     private let onEnd: () -> Void
@@ -23,11 +24,12 @@ final class CredentialDelivery {
 
     /// `onEnd` is called once nothing more can be said, and may let go of this.
     init(
-        _ descriptor: consuming FileDescriptor, _ request: CredentialRequest?, _ loop: EventLoop,
-        onEnd: @escaping () -> Void
+        _ descriptor: consuming FileDescriptor, _ request: CredentialRequest?, _ caller: Caller,
+        _ loop: EventLoop, onEnd: @escaping () -> Void
     ) throws(SystemError) {
         self.descriptor = descriptor
         self.request = request
+        self.caller = caller
         self.onEnd = onEnd
         watch = try loop.watch(self.descriptor.number, []) { [unowned self] readiness in
             if readiness.isDisjoint(with: [.hungUp, .failed]) { write() } else { end() }

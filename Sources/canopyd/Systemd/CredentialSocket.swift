@@ -60,7 +60,9 @@ final class CredentialSocket {
         lastNumber += 1
         let id = ClientID(number: lastNumber)
         do throws(SystemError) {
-            deliveries[id] = try CredentialDelivery(descriptor, request, loop) {
+            let caller = Caller(
+                try PeerCredentials(of: descriptor.number), on: descriptor.number, since: .now)
+            deliveries[id] = try CredentialDelivery(descriptor, request, caller, loop) {
                 [unowned self] in ended(id)
             }
         } catch {
@@ -77,6 +79,12 @@ final class CredentialSocket {
         if let reply = agent.handle(route, body: nil, from: id) { answer(id, reply) }
     }
 
+    /// Who asks, and as which unit; nil for a client that is none of ours, or gone.
+    func caller(of client: ClientID) -> (Caller, AccessPolicy.Way)? {
+        guard let delivery = deliveries[client], let request = delivery.request else { return nil }
+        return (delivery.caller, .credential(unit: request.unit))
+    }
+
     /// Sends the answer to a unit that waits; false for a client that is none of ours.
     func deliver(_ client: ClientID, _ reply: Reply) -> Bool {
         guard client.number > CredentialSocket.firstNumber else { return false }
@@ -91,6 +99,8 @@ final class CredentialSocket {
         if let reply, case .line(let token) = reply.body, reply.status == 200 {
             return delivery.send(token)
         }
+        // The access policy has told of it already.
+        guard reply?.status != Problem.Code.forbidden.status else { return delivery.refuse() }
         Journal.write(
             .credentialRefused, (.unit, delivery.request?.unit ?? "unknown"),
             (.profile, delivery.request?.credential ?? "unknown"),

@@ -17,9 +17,19 @@ enum Journal {
         threshold.store(level.priority, ordering: .relaxed)
     }
 
+    /// Whether lines of this kind are written at all.
+    static func writes(_ event: JournalEvent) -> Bool {
+        event.level.priority <= threshold.load(ordering: .relaxed)
+    }
+
     /// Writes a line, unless its kind has been written too often already.
     static func write(_ event: JournalEvent, _ fields: (JournalField, String)...) {
-        guard event.level.priority <= threshold.load(ordering: .relaxed) else { return }
+        write(event, fields)
+    }
+
+    /// The same, of fields that belong together.
+    static func write(_ event: JournalEvent, _ fields: [(JournalField, String)]) {
+        guard writes(event) else { return }
         switch budget.withLock({ $0.decide(event, at: .now) }) {
         case .suppress:
             return

@@ -43,6 +43,12 @@ struct OpenAPIDocument: Sendable {
         Set(root["components"]["schemas"]["Problem"]["properties"]["code"]["enum"].texts)
     }
 
+    /// What the doctor may have looked at.
+    var checks: Set<String> {
+        let findings = root["components"]["schemas"]["Findings"]["properties"]["findings"]
+        return Set(findings["items"]["properties"]["check"]["enum"].texts)
+    }
+
     func operation(_ method: String, _ target: String) -> Operation? {
         let path = target.prefix { $0 != "?" }.split(separator: "/")
         return operations.first { operation in
