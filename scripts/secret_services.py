@@ -21,6 +21,8 @@ class Service:
     calls_of_a_store = ()
     # Whether it makes an item only by a prompt; one that shows nothing while the collection is open.
     prompts_for_items = False
+    # Whether it is known to crash now and then, by no fault of what was asked.
+    crashes = False
 
     def __init__(self, environment, root):
         self.environment, self.root, self.process = dict(environment), Path(root), None
@@ -60,6 +62,9 @@ class Service:
 
     def signal(self, number):
         os.kill(self.pid, number)
+
+    def has_crashed(self):
+        return self.process.poll() is not None and self.process.returncode != -signal.SIGKILL
 
     def kill(self):
         """As a crash does it, or the kernel for want of memory."""
@@ -287,6 +292,7 @@ class KWallet(Service):
 
 class KeePassXC(Service):
     title, key, late, prompts_for_items = "KeePassXC", "keepassxc", 15, True
+    crashes = True
     version_command = ("keepassxc", "keepassxc")
     OBJECT = ("org.keepassxc.KeePassXC.MainWindow", "/keepassxc", "org.keepassxc.KeePassXC.MainWindow")
 
