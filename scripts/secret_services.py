@@ -46,9 +46,9 @@ class Service:
         """The folder that a backup would save."""
         raise NotImplementedError
 
-    def version(self):
-        command, package = self.version_command
-        return subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True,
+    @classmethod
+    def version(cls):
+        return subprocess.run(["dpkg-query", "-W", "-f", "${Version}", cls.package], capture_output=True,
                               text=True).stdout.split(":")[-1].split("-")[0].split("+")[0]
 
     # What all do alike
@@ -174,7 +174,7 @@ class Service:
 
 class GnomeKeyring(Service):
     title, key = "gnome-keyring", "gnome-keyring"
-    version_command = ("gnome-keyring-daemon", "gnome-keyring")
+    package = "gnome-keyring"
     # Each twice in a store: the item, then its secret.
     calls_of_a_store = [(call, when) for call in ("fsync", "rename", "unlink") for when in (1, 2)]
 
@@ -211,7 +211,7 @@ class GnomeKeyring(Service):
 
 class KWallet(Service):
     title, key, late = "KWallet", "kwallet", 15
-    version_command = ("kwalletd5", "libkf5wallet-bin")
+    package = "libkf5wallet-bin"
     WALLET, OBJECT = "kdewallet", ("org.kde.kwalletd5", "/modules/kwalletd5", "org.kde.KWallet")
 
     def start(self, locked=False, bare=False):
@@ -293,7 +293,7 @@ class KWallet(Service):
 class KeePassXC(Service):
     title, key, late, prompts_for_items = "KeePassXC", "keepassxc", 15, True
     crashes = True
-    version_command = ("keepassxc", "keepassxc")
+    package = "keepassxc"
     OBJECT = ("org.keepassxc.KeePassXC.MainWindow", "/keepassxc", "org.keepassxc.KeePassXC.MainWindow")
 
     def __init__(self, environment, root):
