@@ -20,7 +20,8 @@ def same(what, page, truth):
     """Fails with what one of two has and the other has not."""
     page, truth = set(page), set(truth)
     if page != truth:
-        raise Failure(f"{what}: only the page has {sorted(map(str, page - truth))}, and it lacks {sorted(map(str, truth - page))}")
+        more, less = sorted(map(str, page - truth)), sorted(map(str, truth - page))
+        raise Failure(f"{what}: only the page has {more}, and it lacks {less}")
 
 
 def options_of_help(text):
@@ -108,7 +109,8 @@ def interface(_):
     same("states", [line.split()[0] for line in section("canopyd-api.7", "STATES") if not line.startswith(".")],
          schemas["Profile"]["properties"]["state"]["enum"])
     errors = "\n".join(section("canopyd-api.7", "ERRORS"))
-    same("codes", re.findall(r"\b[a-z]+(?:_[a-z]+)+\b|\b(?:forbidden|refused|throttled|timeout)\b", errors.partition(".nf")[2].partition(".fi")[0]),
+    table = errors.partition(".nf")[2].partition(".fi")[0]
+    same("codes", re.findall(r"\b[a-z]+(?:_[a-z]+)+\b|\b(?:forbidden|refused|throttled|timeout)\b", table),
          schemas["Problem"]["properties"]["code"]["enum"])
     same("reasons", re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", errors.partition("reason :")[2].partition(".I throttled")[0]),
          schemas["Problem"]["properties"]["reason"]["enum"])
