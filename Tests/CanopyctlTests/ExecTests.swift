@@ -247,7 +247,8 @@ struct ExecTests {
                 "exec", "--on-rotate", "signal=USR1", "--", "sh", "-c",
                 #"file=$CANOPY_ACCESS_TOKEN_FILE; directory=${file%/*}; "#
                     + #"trap 'cat "$file"; exit 7' USR1; mv "$directory" "$directory.away"; "#
-                    + #"sleep 3; mv "$directory.away" "$directory"; while :; do sleep 0.1; done"#,
+                    + #"until grep -q 'cannot be written' /proc/self/fd/2; do sleep 0.1; done; "#
+                    + #"mv "$directory.away" "$directory"; while :; do sleep 0.1; done"#,
             ], try daemon())
         #expect(outcome.output == "token-1" && outcome.exitCode == 7, "\(outcome.words)")
         #expect(outcome.words.contains("the token file cannot be written"))
