@@ -147,6 +147,22 @@ struct SimulatedLawTests {
         #expect(world.count("present") == 0)
     }
 
+    @Test("A sign-out that needs a new token waits for what the slot keeps")
+    func keptSignOut() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.keyringWritesAtOnce = false
+        world.slot = .session(Example.session(3))
+        world.answers = [Example.envelope(401, "not this one")]
+        let outcome = try SignOut(in: world, isLocal: false, slotKeptFor: .seconds(9)).run()
+        guard case .failed(let failure) = outcome, failure.kind == .throttled else {
+            Issue.record("it ended as something else")
+            return
+        }
+        #expect(failure.wait == .seconds(9))
+        #expect(world.count("write item") == 0 && world.count("present a") == 0)
+        #expect(!world.isSlotEmpty && world.heldSession != nil)
+    }
+
     @Test("A late keyring that lost a sign-in, and brings back the one before, is given it again")
     func lateSignIn() throws {
         let world = ScriptedWorld(Example.session(3), marked: 2)
