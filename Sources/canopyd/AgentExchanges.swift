@@ -88,6 +88,7 @@ extension Agent {
         case .signOut(let isLocal):
             var job = place.job(.signOut, profiles: [profile.name], settings)
             job.isSlotKept = profile.slot.isKept
+            job.slotKeptFor = profile.machine.slotKeptFor(at: now.boot)
             job.isLocal = isLocal
             return .ready(job)
         case .identity, .sessions, .revokeSession:
@@ -194,13 +195,14 @@ extension Agent {
             sleep.hold { [weak self, weak profile] in
                 guard let self, let profile else { return }
                 profile.isStarting = false
-                if isStopping && !profile.slot.isFull {
+                if isStopping, !job.isLast {
                     sleep.release()
                     answerAsker(of: profile, Refusals.stopping(profile.name))
                     return settle(profile, at: .now)
                 }
-                // It was asked for while the machine began to go to sleep.
-                if sleep.isPreparing, job.kind == .rotate { return sleep.release() }
+                // It was asked for while the machine began to go to sleep. The last one presents nothing,
+                // and at a shutdown there is no later.
+                if sleep.isPreparing, job.kind == .rotate, !job.isLast { return sleep.release() }
                 profile.holdsAwake = true
                 let now = Moment.now
                 spawn(job, for: profile, at: now)
