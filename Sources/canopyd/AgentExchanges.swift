@@ -135,11 +135,18 @@ extension Agent {
     private func asksAgain(
         _ outcome: ExchangeOutcome, _ profile: ServedProfile, at now: Moment
     ) -> Bool {
-        guard case .tokenRefused(let words) = outcome, profile.asker != nil,
-            var request = profile.question, request.refused == nil,
+        guard case .tokenRefused(let words) = outcome,
+            let present = profile.machine.session?.position,
+            var request = profile.question
+        else { return false }
+        guard request.refused == nil else {
+            profile.renewedInVain = present
+            return false
+        }
+        guard profile.asker != nil, profile.renewedInVain != present,
             profile.machine.rotationForced(at: now)
         else { return false }
-        request.refused = (profile.machine.session?.position, words)
+        request.refused = (present, words)
         profile.asker = nil
         profile.question = nil
         profile.requests.insert(request, at: 0)
