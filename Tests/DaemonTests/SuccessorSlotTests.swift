@@ -118,6 +118,23 @@ struct SuccessorSlotTests {
         try stage.server.expectNoIncident()
     }
 
+    @Test("A question to the server does not hold up the stop of a canopyd whose slot is full")
+    func stopWhileAsking() throws {
+        let stage = try stageWithSuccessor()
+        try eventually("the exchange leaves the slot to canopyd") {
+            try stage.exchanges().isEmpty
+        }
+        try stage.server.plan("hold", #","on":"me""#)
+        let client = try stage.daemon.connect()
+        try client.send(Stage.request("GET", "/v1/profiles/default/identity"))
+        try eventually("the server holds its answer back") { try stage.server.held() == 1 }
+        let clock = ContinuousClock()
+        let stop = clock.now
+        #expect(try stage.daemon.end(by: SIGTERM) == 0)
+        // The server would be waited for for 30 s.
+        #expect(clock.now - stop < .seconds(10))
+    }
+
     /// The server has rotated, the keyring is lost, and the successor is in the slot.
     private func stageWithSuccessor(
         _ loss: Loss = .locked, manager: ServiceManager? = nil, on desktop: PrivateDesktop? = nil
