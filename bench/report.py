@@ -57,9 +57,9 @@ def report(bench, measured):
     lines += table(["after all that", *names], rows) + [""]
 
     kept, fresh = rounds["kept", 1], rounds["fresh", 1]
-    plain, static, ours = (statistics.median(column) for column in zip(*commands))
-    to_plain, to_static = (
-        statistics.median(one[2] / one[which] for one in commands) for which in [0, 1])
+    plain, static, ours, kube, git = (statistics.median(column) for column in zip(*commands))
+    to_plain, to_static, kube_to_plain, git_to_plain = (
+        statistics.median(one[which] / one[base] for one in commands) for which, base in [(2, 0), (2, 1), (3, 0), (4, 0)])
     each = (memories[101][1] - memories[11][1]) * 1024 / 90 - bench.token_bytes / 1024
     found = [
         ("kept connection, p50 / floor", "kept", ratios(kept, "canopyd", "p50"), "{:.2f}", ""),
@@ -69,6 +69,8 @@ def report(bench, measured):
          ratios(rounds["kept", 8], "canopyd", "rate"), "{:.2f}", ""),
         (f"`canopyctl token` ({ours:.2f} ms) / C client ({plain:.2f} ms)", "canopyctl", to_plain, "{:.2f}", ""),
         (f"`canopyctl token` / the same C client, linked statically ({static:.2f} ms)", "canopyctl", to_static, "{:.2f}", ""),
+        (f"`canopyctl kube-credential` ({kube:.2f} ms) / C client", "canopyctl", kube_to_plain, "{:.2f}", ""),
+        (f"`canopyctl git-credential` ({git:.2f} ms) / C client", "canopyctl", git_to_plain, "{:.2f}", ""),
         ("RSS with 1 profile", "rss", memories[1][0], "{:.1f}", " MB"),
         ("Anonymous with 1 profile", "anonymous", memories[1][1], "{:.2f}", " MB"),
         (f"Anonymous per further profile beyond its token (11 profiles {memories[11][1]:.2f} MB, 101 "

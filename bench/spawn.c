@@ -1,5 +1,6 @@
 // How long commands take, from their start to their end, asked in turn: what else the machine does
-// meets all alike. Their output is read through a pipe, as a shell's $(…) does.
+// meets all alike. Their output is read through a pipe, as a shell's $(…) does, and each reads the file
+// SPAWN_INPUT from its beginning, or nothing.
 //
 //     spawn COUNT COMMAND [ARGUMENT]... [-- COMMAND [ARGUMENT]...]...
 //
@@ -41,6 +42,7 @@ int main(int count, char **arguments) {
         if (command_count == most_commands) return 2;
         commands[command_count++] = arguments + index + 1;
     }
+    const char *input = getenv("SPAWN_INPUT");
     int failures[most_commands] = {0};
     size_t bytes[most_commands] = {0};
     for (int run = -warm; run < runs; run++) {
@@ -50,6 +52,7 @@ int main(int count, char **arguments) {
             posix_spawn_file_actions_t actions;
             posix_spawn_file_actions_init(&actions);
             posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+            posix_spawn_file_actions_addopen(&actions, 0, input ? input : "/dev/null", O_RDONLY, 0);
             double before = now();
             pid_t child;
             if (posix_spawn(&child, commands[index][0], &actions, NULL, commands[index], environ)) {

@@ -7,6 +7,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+// Errors whose names are not in every libcurl from 7.85 to 8: two are macros there, which Swift does not read,
+// and two came later.
+static const CURLcode ccurl_http_post_error = (CURLcode)34;
+static const CURLcode ccurl_function_not_found = (CURLcode)41;
+static const CURLcode ccurl_too_large = (CURLcode)100;
+static const CURLcode ccurl_ech_required = (CURLcode)101;
+
 typedef size_t (*ccurl_write_callback)(char *, size_t, size_t, void *);
 typedef int (*ccurl_progress_callback)(void *, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
 typedef int (*ccurl_before_request_callback)(void *, char *, char *, int, int);

@@ -80,8 +80,24 @@ static inline char *clibsecret_single_string(GVariant *answer) {
     return text;
 }
 
-// No prompt, ever: libsecret shows one from many of its calls, and nobody may be there to answer.
-// Its prompting is a method of the class, so the class is made to refuse.
+// No prompt: libsecret shows one from many of its calls, and nobody may be there to answer. Its
+// prompting is a method of the class, so the class is made to refuse, but for the calls of a service
+// that prompts where it has nothing to ask.
+static inline void clibsecret_allow_prompts(SecretService *service, gboolean allowed) {
+    g_object_set_data(G_OBJECT(service), "canopyd-prompts", GINT_TO_POINTER(allowed));
+}
+static inline gboolean clibsecret_allows_prompts(SecretService *service) {
+    return GPOINTER_TO_INT(g_object_get_data(G_OBJECT(service), "canopyd-prompts"));
+}
+static inline void clibsecret_prompted(GObject *prompt, GAsyncResult *result, gpointer task) {
+    GError *error = NULL;
+    GVariant *answer = secret_prompt_perform_finish(SECRET_PROMPT(prompt), result, &error);
+    if (error)
+        g_task_return_error(task, error);
+    else
+        g_task_return_pointer(task, answer, (GDestroyNotify)g_variant_unref);
+    g_object_unref(task);
+}
 static inline void clibsecret_refuse(GError **error) {
     g_set_error_literal(error, SECRET_ERROR, SECRET_ERROR_IS_LOCKED,
                         "the keyring wants to ask the user something");
@@ -89,15 +105,19 @@ static inline void clibsecret_refuse(GError **error) {
 static inline GVariant *clibsecret_refuse_sync(SecretService *service, SecretPrompt *prompt,
                                                GCancellable *cancellable,
                                                const GVariantType *type, GError **error) {
-    (void)service; (void)prompt; (void)cancellable; (void)type;
+    if (clibsecret_allows_prompts(service))
+        return secret_prompt_perform_sync(prompt, "", cancellable, type, error);
     clibsecret_refuse(error);
     return NULL;
 }
 static inline void clibsecret_refuse_async(SecretService *service, SecretPrompt *prompt,
                                            const GVariantType *type, GCancellable *cancellable,
                                            GAsyncReadyCallback callback, gpointer data) {
-    (void)prompt; (void)type;
     GTask *task = g_task_new(service, cancellable, callback, data);
+    if (clibsecret_allows_prompts(service)) {
+        secret_prompt_perform(prompt, "", type, cancellable, clibsecret_prompted, task);
+        return;
+    }
     GError *error = NULL;
     clibsecret_refuse(&error);
     g_task_return_error(task, error);

@@ -7,6 +7,7 @@ internal import LinuxSystem
 @main
 enum Canopyctl {
     static func main() {
+        Hardening.leaveCrashesToTheKernel()
         // A reader that has gone is an error of write(2) like others, not a silent death.
         signal(SIGPIPE, SIG_IGN)
         LockedMemory.onRefusal { refusal in

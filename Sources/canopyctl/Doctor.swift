@@ -16,7 +16,7 @@ enum Doctor: Command {
         let configuration = ConfigurationCheck()
         let daemon = DaemonCheck()
         var findings = SystemCheck.findings() + [configuration.finding] + daemon.findings
-        findings.append(UnitCheck.finding(profiles: daemon.profiles))
+        findings += [UnitCheck.finding(profiles: daemon.profiles), UnsealingCheck.finding]
         findings +=
             ExchangeCheck(
                 configuration.settings,
@@ -45,7 +45,8 @@ enum Doctor: Command {
         guard let first = findings.first(where: { $0.verdict == .failed }) else { return .done }
         switch first.check {
         case .runtimeDirectory, .socket, .daemon, .version: return .daemonNotReached
-        case .messageBus, .secretService, .collection, .unlocked, .probe: return .keyring
+        case .unsealing, .messageBus, .secretService, .collection, .unlocked, .probe:
+            return .keyring
         case .server, .clock: return .server
         case .profile: return .signInNeeded
         case .configuration, .stateDirectory, .exchange, .lingering, .systemd, .unit, .lockedMemory:

@@ -7,6 +7,7 @@ struct StatusReport {
     private let connections: Int64?
     private let keyringState: String
     private let keyringOwner: String?
+    private let keyringLimit: String?
     let profiles: [ReportedProfile]
 
     /// Reads a status object; with `only`, that profile alone.
@@ -17,6 +18,7 @@ struct StatusReport {
         connections = value["connections"]?.int
         keyringState = value["keyring"]?["state"]?.string ?? "unknown"
         keyringOwner = value["keyring"]?["owner"]?.string
+        keyringLimit = value["keyring"]?["limit"]?.string
         profiles = list.elements.map(ReportedProfile.init).filter {
             only == nil || $0.name == only?.text
         }
@@ -30,6 +32,7 @@ struct StatusReport {
     /// With `only`, that others may be signed in is not denied.
     func lines(style: Style, only: ProfileName?) -> [String] {
         var result = [daemonLine, keyringLine(style)]
+        if let keyringLimit { result.append("  " + Plain.line(keyringLimit)) }
         guard !profiles.isEmpty else {
             return only == nil
                 ? result + ["", "no profile is signed in; sign in: canopyctl login"] : result

@@ -62,8 +62,11 @@ struct Examination {
     }
 
     private static func noService(_ failure: Failure) -> Finding {
-        Finding(
-            .secretService, .failed, failure.detail, fix: "sudo apt-get install gnome-keyring")
+        let backEnd = getenv("SECRET_BACKEND").map { String(cString: $0) }
+        return Finding(
+            .secretService, .failed, failure.detail,
+            fix: KeyringOwner.refusal(ofBackEnd: backEnd) == nil
+                ? "sudo apt-get install gnome-keyring" : KeyringOwner.backEndFix)
     }
 
     private func service(_ connection: SecretServiceConnection) -> [Finding] {
@@ -78,16 +81,13 @@ struct Examination {
         }
         let owner = Finding(
             .secretService, .ok,
-            connection.writesAtOnce
-                ? connection.owner
-                : "\(connection.owner), which may write seconds after it says so: canopyd waits "
-                    + "before it uses what it stored")
+            connection.keeper.limit.map { "\(connection.owner): \($0)" } ?? connection.owner)
         guard path != "/" else {
             return [
                 owner,
                 Finding(
                     .collection, .failed, "there is no default collection to keep a session in",
-                    fix: Refusals.unlocking),
+                    fix: connection.keeper.unlocking),
             ]
         }
         return [owner, Finding(.collection, .ok, path)] + unlocked(connection, path)
@@ -106,7 +106,15 @@ struct Examination {
                     Finding(
                         .unlocked, .failed,
                         "the collection is locked, and unlocking it needs somebody to answer",
-                        fix: Refusals.unlocking)
+                        fix: connection.keeper.unlocking)
+                ]
+            }
+            guard !connection.keeper.asksForEachItem else {
+                return [
+                    Finding(.unlocked, .ok, "the collection is unlocked"),
+                    Finding(
+                        .probe, .skipped,
+                        "\(connection.keeper.name) would ask before the item is deleted again"),
                 ]
             }
             // The property and exit codes prove nothing: only a write that is read back does.

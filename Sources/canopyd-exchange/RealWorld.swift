@@ -233,7 +233,7 @@ final class RealWorld: ExchangeWorld {
 
     var keyringWritesAtOnce: Bool {
         switch keyring {
-        case .found(let connection): connection.writesAtOnce
+        case .found(let connection): connection.keeper.writesAtOnce
         case .failed, nil: true
         }
     }

@@ -5,7 +5,8 @@ internal import LinuxSystem
 
 /// One connection to whoever keeps the secrets, shared by the profiles of a load.
 ///
-/// Nothing here ever raises a prompt: nobody may be there to answer, and libsecret waits for ever.
+/// Nothing here ever raises a prompt: nobody may be there to answer, and libsecret waits for ever. The
+/// one exception has nothing to answer, and a deadline: ``KeyringOwner/asksForEachItem``.
 final class SecretServiceConnection {
     let service: UnsafeMutablePointer<SecretService>
 
@@ -22,12 +23,15 @@ final class SecretServiceConnection {
     private init(_ service: UnsafeMutablePointer<SecretService>, owner: String) {
         self.service = service
         self.owner = owner
+        keeper = KeyringOwner(process: owner)
     }
 
     deinit { g_object_unref(service) }
 
     /// Connects to the bus and to the service.
     static func open() -> Reading<SecretServiceConnection> {
+        let backEnd = getenv("SECRET_BACKEND").map { String(cString: $0) }
+        if let refusal = KeyringOwner.refusal(ofBackEnd: backEnd) { return .failed(refusal) }
         clibsecret_forbid_prompts()
         Environment.process.nameSessionBus()
         return KeyringCall.bounded { cancellable, error in
@@ -46,8 +50,8 @@ final class SecretServiceConnection {
     /// Makes sure that the next ``open()`` does not get a connection whose bus is gone.
     static func forgetClosed() { clibsecret_forget_closed() }
 
-    /// Whether what is stored is written when the store returns.
-    var writesAtOnce: Bool { owner.hasPrefix("gnome-keyring") }
+    /// What is known of the owner.
+    let keeper: KeyringOwner
 
     static var locked: Failure {
         Failure(.keyringLocked, "the keyring is locked")

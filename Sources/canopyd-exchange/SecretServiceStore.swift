@@ -335,6 +335,9 @@ final class SecretServiceStore {
     }
 
     private func create(_ value: OpaquePointer) -> Failure? {
+        // An open collection's prompt for a new item shows nothing, and has this call's deadline.
+        if connection.keeper.asksForEachItem { clibsecret_allow_prompts(connection.service, 1) }
+        defer { clibsecret_allow_prompts(connection.service, 0) }
         let created: Reading<OpaqueItem> = connection.bounded {
             [self] cancellable, error in
             guard
@@ -366,11 +369,21 @@ final class SecretServiceStore {
     /// Deletes the item that was read; nothing if there is none.
     func delete() -> Failure? {
         guard let item else { return nil }
+        if connection.keeper.asksForEachItem { return clear(item) }
         let failure = connection.boundedAction { cancellable, error in
             _ = secret_item_delete_sync(item.pointer, cancellable, &error)
         }
         if failure == nil { self.item = nil }
         return failure
+    }
+
+    /// Leaves an item that was never stored in place of one whose deletion would ask somebody.
+    private func clear(_ item: OpaqueItem) -> Failure? {
+        guard let nothing = secret_value_new("", 0, "application/json") else {
+            preconditionFailure("libsecret takes any bytes of a non-negative length")
+        }
+        defer { secret_value_unref(UnsafeMutableRawPointer(nothing)) }
+        return rewrite(item, nothing)
     }
 
     /// Makes gnome-keyring's last rename survive a power cut: it fsyncs the file and renames it, but

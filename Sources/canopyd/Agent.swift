@@ -266,7 +266,7 @@ final class Agent {
         for profile in profiles.values {
             // What is in the slot ends with the last holder of its descriptor. A rotation stores it, and
             // all else only holds up the one that will.
-            if let process = profile.process, !profile.slot.isFull || process.job.kind != .rotate {
+            if let process = profile.process, !profile.slot.isFull || process.kind != .rotate {
                 _ = process.abandon()
             }
             settle(profile, at: now)

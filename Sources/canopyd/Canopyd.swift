@@ -57,6 +57,7 @@ enum Canopyd {
             throw SystemError.last("setrlimit", "RLIMIT_CORE")
         }
         guard clinux_set_dumpable(0) == 0 else { throw SystemError.last("prctl") }
+        Hardening.leaveCrashesToTheKernel()
         umask(0o077)
         _ = clinux_overwrite_freed_memory()
         try DescriptorLimit.raise()

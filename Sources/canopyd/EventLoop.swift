@@ -164,8 +164,9 @@ private final class DescriptorSet {
     func serve(waits: Bool) {
         withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: DescriptorSet.batch) {
             events in
-            let count = epoll_wait(
-                epoll.number, events.baseAddress, Int32(events.count), waits ? -1 : 0)
+            // Never nil, since it is not empty; glibc's header asks for that from 2.41 on.
+            guard let first = events.baseAddress else { return }
+            let count = epoll_wait(epoll.number, first, Int32(events.count), waits ? -1 : 0)
             for index in 0..<max(0, Int(count)) {
                 let tag = events[index].data.u64
                 let place = Int(tag & 0xFFFF_FFFF)

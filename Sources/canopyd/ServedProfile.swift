@@ -209,7 +209,6 @@ final class ServedProfile {
         let reply: Secret
         let offer: RotationMachine.Offer
         let seconds: Int64
-        let clearance: UInt64
     }
 
     // MARK: Clearance
@@ -231,8 +230,8 @@ final class ServedProfile {
         prepared = nil
     }
 
-    /// The clearance that goes with the token that lies ready; 0 while none does.
-    var preparedClearance: UInt64 { prepared?.clearance ?? 0 }
+    /// The clearance that goes with the token that ``preparedToken(minimumValidity:at:)`` gave last.
+    private(set) var preparedClearance: UInt64 = 0
 
     /// The token object on a connection that is kept, head and all; nil if a request for
     /// `minimumValidity` is to be told something else.
@@ -246,8 +245,8 @@ final class ServedProfile {
         else { return nil }
         let reply = Reply.token(view(of: token, at: now), in: .locked)
             .inOnePiece(in: .locked, date: now.wall)
-        prepared = Prepared(
-            reply: reply, offer: offer, seconds: left.wholeSeconds, clearance: clearance())
+        prepared = Prepared(reply: reply, offer: offer, seconds: left.wholeSeconds)
+        preparedClearance = clearance()
         return reply
     }
 }

@@ -9,7 +9,7 @@ struct CredentialRequestTests {
         arguments: [
             ("d9779956dac1dffc", "app.service", "default"),
             ("1", "tmpl@inst-a.service", "work.mail"),
-            ("00ff", "a\\x2db.service", "token"),
+            ("00ff", "a\\x2db.service", "token"), ("1", "a.service", "\u{36D}x"),
         ])
     func named(_ number: String, _ unit: String, _ credential: String) throws {
         let request = try #require(read("\0\(number)/unit/\(unit)/\(credential)"))

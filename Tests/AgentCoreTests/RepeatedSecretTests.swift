@@ -50,6 +50,31 @@ struct RepeatedSecretTests {
         }
     }
 
+    @Test("H04: nor does a token in JSON's escapes, or number by number")
+    func numbered() throws {
+        let bytes = Array(Self.token.utf8)
+        let spellings = [
+            bytes.map { String(format: #"\u%04x"#, $0) }.joined(),
+            bytes.map { "\($0)" }.joined(separator: ", "),
+            "[" + bytes.map { "\($0)" }.joined(separator: ",") + "]",
+            bytes.map { String(format: "%02X", $0) }.joined(separator: ":"),
+            bytes.map { String(format: "0x%02x", $0) }.joined(separator: " "),
+        ]
+        for text in spellings {
+            for message in [text, "Cannot process \(text), sorry", "a 1 \(text)"] {
+                let words = try words(message, sent: [Self.token])
+                #expect(!words.contains(text.dropFirst(10).prefix(24)), "\(words)")
+            }
+        }
+        // What people write goes on as it is.
+        for message in [
+            "Try again in 12 s, at 10:15:00 on 2026-04-20", "a bad id: 7, be 2 ft or add 99",
+            "[1, 2, 3] are not allowed; see §4.2.1",
+        ] {
+            #expect(try words(message, sent: [Self.token]).contains(message))
+        }
+    }
+
     @Test(
         "H04: nor does a password or a code, however short",
         arguments: ["correct horse battery staple", "hunter2", "135790", "pa\"ss\\wörd"])

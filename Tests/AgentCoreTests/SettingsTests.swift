@@ -85,6 +85,15 @@ struct SettingsTests {
         #expect(parsed.settings.policies[.standard]?.allowUnits == ["a.service", "b.service"])
     }
 
+    @Test("A path is its bytes, whatever characters they make")
+    func marks() {
+        let parsed = parse(
+            "[policy default]\nAllowExecutable=/\u{36D}a/\u{301}b\n[network]\nCAFile=/\u{301}ca\n")
+        #expect(parsed.errors.isEmpty)
+        #expect(parsed.settings.policies[.standard]?.allowExecutables == ["/\u{36D}a/\u{301}b"])
+        #expect(parse("[policy default]\nAllowExecutable=/a/\u{301}/../b").errors.count == 1)
+    }
+
     @Test("A policy that names nobody is a warning that names its line, and is in force")
     func emptyPolicy() throws {
         let parsed = parse(

@@ -66,6 +66,19 @@ struct UnitMembershipTests {
         #expect(nested.names == ["build.service", "user@1.service"])
     }
 
+    @Test(
+        "No mark in a name that a process makes swallows what stands before it, or after",
+        arguments: ["\u{36D}", "\u{301}x", "x\r", "\u{FE0F}", "\u{200D}"])
+    func marks(_ mark: String) throws {
+        let below = try #require(units("0::/system.slice/a.service/\(mark)\n"))
+        #expect(below.names == ["a.service"])
+        let named = try #require(
+            units("1:name=systemd:/system.slice/a.service/\(mark)\n0::/\n"))
+        #expect(named.names == ["a.service"])
+        let other = try #require(units("0::/system.slice/\(mark)/a.service\n"))
+        #expect(other.names.isEmpty)
+    }
+
     @Test("On machines of the old kind systemd's own hierarchy counts")
     func legacy() throws {
         let hybrid = try #require(

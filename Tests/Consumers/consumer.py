@@ -2,7 +2,7 @@
 import re
 from stage import Failure
 
-# How many seconds a consumer's own words may take; a page of them is no help.
+# How many characters may be said of a missing sign-in; a page of them is no help.
 LONGEST_WORDS = 2000
 
 

@@ -1,5 +1,5 @@
 """Mail programs, which show the token by SASL."""
-import os, pty, select, signal, subprocess, time
+import os, pty, select, signal, time
 from consumer import Consumer
 from documents import example, replaced
 from mailservers import IMAP, SMTP, Mail
@@ -7,7 +7,8 @@ from stage import Failure
 
 def shown(begins, profile, **others):
     """A configuration of docs/integrations.md, for a profile that is not the usual one."""
-    return replaced(example("docs/integrations.md", "", begins), {"canopyctl token": f"canopyctl token --profile {profile}", **others})
+    return replaced(example("docs/integrations.md", "", begins), {
+        "canopyctl token": f"canopyctl token --profile {profile}", **others})
 
 
 LETTER = "From: ada@example.com\nTo: you@example.com\nSubject: greeting\n\nhello\n"
@@ -129,7 +130,8 @@ class Mbsync(Consumer):
         self.configuration.write_text(
             f"IMAPAccount server\nHost localhost\nPort {self.service.port}\nSSLType IMAPS\n"
             f"CertificateFile {self.files[0]}\nUser ada@example.com\n"
-            + shown("# ~/.mbsyncrc", self.profile) + f"\nIMAPStore remote\nAccount server\n\nMaildirStore local\nInbox {inbox}\nSubFolders Verbatim\n\n"
+            + shown("# ~/.mbsyncrc", self.profile) + "\nIMAPStore remote\nAccount server\n\n"
+            f"MaildirStore local\nInbox {inbox}\nSubFolders Verbatim\n\n"
             f"Channel inbox\nFar :remote:\nNear :local:\nCreate Near\nSync Pull\nSyncState *\n")
         ended = self.stage.run("mbsync", "-c", self.configuration, "-a")
         if ended[0] == 0 and (len(list(inbox.glob("*/*"))) < 1 or self.service.mechanisms[-1:] != ["XOAUTH2"]):

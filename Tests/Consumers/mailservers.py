@@ -110,7 +110,9 @@ class IMAP(Line):
             case _ if not self.known:
                 return self.say(f"{tag} NO authenticate first")
             case "LIST" | "LSUB":
-                self.say(f'* {verb} (\\HasNoChildren) "/" {"INBOX" if rest != chr(34) * 2 + " " + chr(34) * 2 else chr(34) * 2}')
+                # An empty name asks for the delimiter alone.
+                name = '""' if rest == '"" ""' else "INBOX"
+                self.say(f'* {verb} (\\HasNoChildren) "/" {name}')
             case "NAMESPACE":
                 self.say('* NAMESPACE (("" "/")) NIL NIL')
             case "SELECT" | "EXAMINE":

@@ -20,7 +20,8 @@ def same(what, page, truth):
     """Fails with what one of two has and the other has not."""
     page, truth = set(page), set(truth)
     if page != truth:
-        raise Failure(f"{what}: only the page has {sorted(map(str, page - truth))}, and it lacks {sorted(map(str, truth - page))}")
+        more, less = sorted(map(str, page - truth)), sorted(map(str, truth - page))
+        raise Failure(f"{what}: only the page has {more}, and it lacks {less}")
 
 
 def options_of_help(text):
@@ -108,7 +109,8 @@ def interface(_):
     same("states", [line.split()[0] for line in section("canopyd-api.7", "STATES") if not line.startswith(".")],
          schemas["Profile"]["properties"]["state"]["enum"])
     errors = "\n".join(section("canopyd-api.7", "ERRORS"))
-    same("codes", re.findall(r"\b[a-z]+(?:_[a-z]+)+\b|\b(?:forbidden|refused|throttled|timeout)\b", errors.partition(".nf")[2].partition(".fi")[0]),
+    table = errors.partition(".nf")[2].partition(".fi")[0]
+    same("codes", re.findall(r"\b[a-z]+(?:_[a-z]+)+\b|\b(?:forbidden|refused|throttled|timeout)\b", table),
          schemas["Problem"]["properties"]["code"]["enum"])
     same("reasons", re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", errors.partition("reason :")[2].partition(".I throttled")[0]),
          schemas["Problem"]["properties"]["reason"]["enum"])
@@ -140,9 +142,14 @@ def links(_):
     tests = {path.stem for path in (ROOT / "Tests").rglob("*.swift")}
     for page in PAGES:
         text = (ROOT / page).read_text()
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
-            if "://" not in target and not (ROOT / page).parent.joinpath(target).exists():
+        for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text):
+            if "://" in target:
+                continue
+            file = (ROOT / page).parent.joinpath(target) if target else ROOT / page
+            if not file.exists():
                 faults.append(f"{page}: there is no {target}")
+            elif anchor and anchor not in anchors(file):
+                faults.append(f"{page}: {target} has no heading #{anchor}")
         for name in re.findall(r"`(\w+Tests)`", text):
             if name not in tests:
                 faults.append(f"{page}: there is no {name}")
@@ -151,6 +158,12 @@ def links(_):
                 faults.append(f"{page}: there is no {path}")
     if faults:
         raise Failure("\n".join(faults))
+
+
+def anchors(file):
+    """What a page's headings are linked by: small letters, no punctuation, - for spaces."""
+    headings = re.findall(r"^#+ (.*)$", file.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def described(document, parameter):

@@ -7,7 +7,10 @@ PROGRAMS = ["canopyd", "canopyd-exchange", "canopyctl", "canopy-sandbox"]
 
 
 class Failure(Exception):
-    """What did not come out as it should; its text is for people."""
+    """What did not come out as it should; its text is for people, and without the tokens that a program may have shown."""
+
+    def __str__(self):
+        return re.sub(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "(a token)", super().__str__())
 
 
 def enter(script, directory):

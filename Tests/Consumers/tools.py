@@ -21,7 +21,7 @@ class GitClone(Consumer):
         self.home.mkdir()
         self.environment = {"HOME": str(self.home), "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
         self.git("init", "--quiet", "--bare", "--initial-branch=main", self.repository)
-        self.stage.run("bash", "-euc", replaced(
+        self.stage.succeed("bash", "-euc", replaced(
             example("docs/integrations.md", "sh", "git config --global credential."), {
                 "https://git.example.com": self.service.url,
                 "canopyctl git-credential": f"canopyctl git-credential --profile {self.profile}"}),
@@ -80,27 +80,18 @@ class GitClone(Consumer):
         self.leaks(token)
 
     def state(self):
-        """What must be as it was: canopyd's view, the keyring's items, and every file with its content."""
-        environment = os.environ
-        files = {}
-        for root in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"]:
-            for path in sorted(Path(environment[root]).rglob("*")):
-                if path.is_file() and "canopyd/log" not in str(path):
-                    files[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(self.home.rglob("*")):
-            if path.is_file():
-                files[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-        mine = {name: value for name, value in files.items() if not self.of_others(name)}
+        """What must be as it was: canopyd's view, what it keeps of this profile, and the home that git writes to."""
+        known = [path for path in Path(os.environ["XDG_STATE_HOME"]).rglob("*") if self.profile in path.name]
+        if not known:
+            raise Failure(f"the state directory has nothing of {self.profile}")
+        files = {str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+                 for path in [*known, *self.home.rglob("*")] if path.is_file()}
         keyring = self.stage.run(
             "secret-tool", "search", "--all", "xdg:schema", "com.canopy-io.canopyd.session", "profile", self.profile)
         if self.profile not in keyring[1] + keyring[2]:
             raise Failure(f"the keyring has no item of {self.profile}: {keyring[2]}")
-        return {"profile": self.stage.expect("GET", f"/v1/profiles/{self.profile}"), "files": mine,
+        return {"profile": self.stage.expect("GET", f"/v1/profiles/{self.profile}"), "files": files,
                 "keyring": hashlib.sha256("".join(keyring[1:]).encode()).hexdigest()}
-
-    def of_others(self, path):
-        """Whether the file is of another profile's, whose consumer runs beside this one."""
-        return "/canopyd/" in path and self.profile not in Path(path).name
 
     def leaks(self, token):
         """The token is in no file of git's, nor of the working copies."""
@@ -210,7 +201,7 @@ class Skopeo(Consumer):
         self.environment = {
             "HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / ".config"),
             "PATH": f"{programs}:{os.environ['PATH']}"}
-        self.stage.run("bash", "-euc", script, environment=self.environment)
+        self.stage.succeed("bash", "-euc", script, environment=self.environment)
         (self.home / ".docker").mkdir()
         (self.home / ".docker/config.json").write_text(replaced(
             example("docs/integrations.md", "json", '{"credHelpers"'), {
@@ -234,8 +225,8 @@ class Skopeo(Consumer):
             raise Failure(f"the user names were {self.service.names}")
         self.door.accepted = {"hunter2"}
         status, output, words = self.skopeo(
-            "login", "--tls-verify=false", "--authfile", self.home / ".docker/config.json", "--username", "ada", "--password-stdin", f"127.0.0.1:{self.service.port}",
-            input="hunter2")
+            "login", "--tls-verify=false", "--authfile", self.home / ".docker/config.json",
+            "--username", "ada", "--password-stdin", f"127.0.0.1:{self.service.port}", input="hunter2")
         if status == 0 or "stores no other credential" not in output + words:
             raise Failure(f"skopeo login ended with {status}: {output}{words}")
         for path in self.home.rglob("*"):
@@ -248,8 +239,8 @@ class Skopeo(Consumer):
     def linked(self):
         home = self.directory / "other"
         (home / ".local/bin").mkdir(parents=True)
-        self.stage.run("bash", "-euc", example("docs/integrations.md", "sh", 'ln -s "$(command -v canopyctl)"'), environment={
-            "HOME": str(home)})
+        block = example("docs/integrations.md", "sh", 'ln -s "$(command -v canopyctl)"')
+        self.stage.succeed("bash", "-euc", block, environment={"HOME": str(home)})
         link = home / ".local/bin/docker-credential-canopy"
         output = self.stage.succeed(
             link, "get", input="registry.example.com\n", environment={"CANOPY_PROFILE": self.profile})

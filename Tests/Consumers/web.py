@@ -1,5 +1,5 @@
 """Programs that speak HTTP: to canopyd itself, or with its token to a server."""
-import socket
+import json, socket
 from consumer import Consumer
 from documents import example
 from services import API, Web
@@ -137,7 +137,6 @@ class Go(Consumer):
             second = self.exchange(client, request)
         if first[0] != second[0]:
             raise Failure(f"the second answer on a connection is {second[0]}, and the first {first[0]}")
-        import json
         answer = json.loads(second[1])
         if second[0] == 200:
             return 0, answer["access_token"], ""

@@ -65,6 +65,36 @@ struct DoctorTests {
         _ = try stage.goodToken()
     }
 
+    @Test("Another back end of libsecret is refused, by the doctor and by an exchange")
+    func otherBackEnd() throws {
+        let stage = try Stage()
+        let diagnosis = try Diagnosis(stage, ["SECRET_BACKEND": "file"])
+        try diagnosis.expect(
+            "secret_service", failedWith: "SECRET_BACKEND",
+            fix: "systemctl --user unset-environment SECRET_BACKEND")
+        try stage.killDaemon()
+        try stage.startDaemon(with: ["SECRET_BACKEND": "file"])
+        let answer = try stage.tryLogin()
+        #expect(answer.status == 503)
+        #expect(try answer.code == "keyring_unavailable")
+        #expect(try answer.json.text("detail").contains("SECRET_BACKEND"))
+        // Nothing was put anywhere.
+        #expect(try stage.desktop.items(ofSchema: "com.canopy-io.canopyd.session") == 0)
+        try stage.killDaemon()
+        try stage.startDaemon()
+        try stage.logIn()
+    }
+
+    @Test("A service that is not known is named, and what is assumed of it; so does status")
+    func unknownService() throws {
+        let stage = try Stage(keyring: .double())
+        try stage.logIn()
+        let detail = try Diagnosis(stage).finding("secret_service").text("detail")
+        #expect(detail.contains("is not known to canopyd"), "\(detail)")
+        let keyring = try stage.ask("GET", "/v1/status").json.object("keyring")
+        #expect(try keyring.text("limit").contains("is not known to canopyd"))
+    }
+
     @Test("Without a daemon everything else is looked at all the same")
     func daemonDown() throws {
         let stage = try Stage()

@@ -219,6 +219,77 @@ struct PolicyTests {
         }
     }
 
+    /// Has one process connect and end, and another, an allowed one, take its number; then asks on
+    /// the connection.
+    private static let successor = """
+        import os, signal, socket, sys, time
+        client = socket.socket(socket.AF_UNIX)
+        first = os.fork()
+        if not first:
+            client.connect(sys.argv[1])
+            os._exit(0)
+        # Connected and let in: states are everybody's to ask.
+        os.waitpid(first, 0)
+        client.sendall(b"GET /v1/status HTTP/1.1\\r\\n\\r\\n")
+        client.recv(65536)
+        # A start is told to 10 ms.
+        time.sleep(0.05)
+        for turn in range(10000):
+            with open("/proc/sys/kernel/ns_last_pid", "w") as last: last.write(str(first - 1))
+            second = os.fork()
+            if not second:
+                if os.getpid() == first: os.execv(sys.argv[2], [sys.argv[2], "60"])
+                os._exit(0)
+            if second == first: break
+            os.waitpid(second, 0)
+        else: sys.exit("nobody got the number")
+        while os.readlink(f"/proc/{second}/exe") != sys.argv[2]: time.sleep(0.01)
+        client.sendall(b"GET /v1/token HTTP/1.1\\r\\nConnection: close\\r\\n\\r\\n")
+        print(client.makefile().read())
+        os.kill(second, signal.SIGKILL)
+        """
+
+    /// The program that these tests run in.
+    private static var itself: String {
+        get throws {
+            try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        }
+    }
+
+    private static var isRootOfNumbers: Bool {
+        getuid() == 0 && access("/proc/sys/kernel/ns_last_pid", W_OK) == 0
+    }
+
+    @Test(
+        "A number that an allowed program has by now is not the one that connected",
+        .enabled(if: isRootOfNumbers, "only root can choose a process's number"),
+        arguments: [true, false])
+    func numberUsedAgain(kernelNamesPeers: Bool) throws {
+        let directory = try TestDirectory()
+        let sleep = directory.path + "/sleep"
+        try Self.copy("/bin/sleep", to: sleep)
+        try directory.write(
+            "[policy default]\nAllowExecutable=\(sleep)\nAllowExecutable=\(try Self.itself)\n",
+            "conf/canopyd/canopyd.conf")
+        // Linux before 6.5 does not know SO_PEERPIDFD, the second question about each client.
+        let older = [
+            "/usr/bin/strace", "-D", "-qq", "-e", "signal=none", "-e", "trace=getsockopt", "-e",
+            "inject=getsockopt:error=ENOPROTOOPT:when=2+2", "-o", directory.path + "/calls",
+        ]
+        let daemon = try RunningDaemon(in: directory, under: kernelNamesPeers ? [] : older)
+        // Who is named and still there is let in, to be told that nobody is signed in.
+        let honest = try daemon.connect()
+        try honest.send(Stage.request("GET", "/v1/token"))
+        #expect(try honest.answer().status != 403)
+        let program = try Program(
+            "/usr/bin/python3", ["-c", Self.successor, daemon.socketPath, sleep], environment: [:])
+        #expect(try program.end() == 0, "\(program.output)")
+        #expect(program.output.hasPrefix("HTTP/1.1 403 "), "\(program.output)")
+        #expect(program.output.contains("the process that connected has ended"))
+        #expect(
+            program.output.contains("and another has its number") == !kernelNamesPeers)
+    }
+
     @Test(
         "A process outside of canopyd's container has no number, and no rule names it",
         .enabled(if: getuid() == 0, "only root can make a pid namespace"))

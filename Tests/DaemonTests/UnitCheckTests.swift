@@ -71,4 +71,21 @@ struct UnitCheckTests {
             #expect(try finding(stage, script: script).text("verdict") == "skipped", "\(script)")
         }
     }
+
+    @Test("E04: a passphrase that the system has not unsealed is told, with what asks for it again")
+    func unsealing() throws {
+        let stage = try Stage()
+        func finding() throws -> JSONObject {
+            let findings = try JSONObject(stage.canopyctl("doctor", "--json").output)
+                .objects("findings")
+            return try #require(try findings.first { try $0.text("check") == "unsealing" })
+        }
+        #expect(try finding().text("verdict") == "skipped")
+        try stage.desktop.directory.write(
+            "", "conf/systemd/user/gnome-keyring-daemon.service.d/50-canopyd-headless.conf")
+        #expect(try finding().text("verdict") == "failed")
+        #expect(
+            try finding().text("fix").hasPrefix(
+                "sudo systemctl restart canopyd-keyring@\(getuid()).service"))
+    }
 }

@@ -45,7 +45,7 @@ struct TransferFailureTests {
 
     @Test(
         "B05: a code that nobody has heard of is ambiguous, whenever it comes",
-        arguments: [CURL_LAST.rawValue, CURL_LAST.rawValue + 1, 1000, UInt32.max])
+        arguments: [200, 1000, UInt32.max])
     func unknown(_ number: UInt32) {
         for began in [false, true] {
             #expect(TransferFailure.mayHaveBeenSent(CURLcode(number), requestBegan: began))

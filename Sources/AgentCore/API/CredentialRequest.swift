@@ -28,16 +28,17 @@ package struct CredentialRequest: Equatable, Sendable {
 
     /// Reads the address, without what follows its last byte; nil if it is none of systemd's.
     package init?(address: some Collection<UInt8>) {
-        guard address.first == 0,
-            let text = String(validating: address.dropFirst(), as: UTF8.self)
+        guard address.first == 0 else { return nil }
+        // Bytes, not characters: a mark after a slash would make one character with it.
+        let parts = Array(address.dropFirst()).split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard parts.count == 4, parts[1].elementsEqual("unit".utf8), !parts[0].isEmpty,
+            parts[0].allSatisfy(CredentialRequest.isHexDigit),
+            let unit = String(validating: parts[2], as: UTF8.self), !unit.isEmpty,
+            let credential = String(validating: parts[3], as: UTF8.self), !credential.isEmpty
         else { return nil }
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 4, parts[1] == "unit", !parts[0].isEmpty,
-            parts[0].utf8.allSatisfy(CredentialRequest.isHexDigit), !parts[2].isEmpty,
-            !parts[3].isEmpty
-        else { return nil }
-        unit = String(parts[2])
-        credential = String(parts[3])
+        self.unit = unit
+        self.credential = credential
     }
 
     private static func isHexDigit(_ byte: UInt8) -> Bool {

@@ -22,6 +22,8 @@ package struct Finding: Equatable, Sendable {
         case systemd
         /// How the service manager runs canopyd.
         case unit
+        /// How the keyring is opened where nobody logs in.
+        case unsealing
         case lockedMemory = "locked_memory"
         case messageBus = "message_bus"
         case secretService = "secret_service"

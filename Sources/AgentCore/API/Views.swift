@@ -158,6 +158,7 @@ extension JSONWriter where Sink: ~Copyable {
         beginObject()
         member("state", view.keyring.state.rawValue)
         member("owner", ifPresent: view.keyring.owner)
+        member("limit", ifPresent: view.keyring.owner.flatMap { KeyringOwner(process: $0).limit })
         endObject()
         member("connections", Int64(view.connections))
         key("profiles")

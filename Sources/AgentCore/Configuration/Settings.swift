@@ -318,7 +318,7 @@ private struct SettingsPass {
     }
 
     private static func path(_ value: String) throws(BadValue) -> String? {
-        guard value.hasPrefix("/") else {
+        guard value.utf8.first == UInt8(ascii: "/") else {
             throw BadValue(text: "the path has to be absolute, that is, to start with /")
         }
         return value
@@ -377,9 +377,13 @@ private struct SettingsPass {
 
     private static func executable(_ value: String) throws(BadValue) -> [String] {
         // The kernel tells the path without these; nothing would ever match.
-        let parts = value.split(separator: "/", omittingEmptySubsequences: false)
-        guard value.hasPrefix("/"), value.count > 1,
-            parts.dropFirst().allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." })
+        // Bytes, not characters: a mark after a slash would make one character with it.
+        let parts = Array(value.utf8).split(
+            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard parts.count > 1, parts[0].isEmpty,
+            parts.dropFirst().allSatisfy({ part in
+                !part.isEmpty && !part.elementsEqual(".".utf8) && !part.elementsEqual("..".utf8)
+            })
         else {
             throw BadValue(
                 text:

@@ -145,7 +145,7 @@ package struct CanopyBody {
             let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
             result.unicodeScalars.append(isControl ? " " : scalar)
         }
-        return CanopyBody.withoutTokens(result)
+        return CanopyBody.withoutNumberedBytes(CanopyBody.withoutTokens(result))
     }
 
     /// Leaves out what may be a token in some encoding: no word is so long, and no UUID.
@@ -154,7 +154,7 @@ package struct CanopyBody {
         var run = ""
         for scalar in text.unicodeScalars {
             switch scalar {
-            case "0"..."9", "A"..."Z", "a"..."z", "+", "/", "=", "-", "_", "%":
+            case "0"..."9", "A"..."Z", "a"..."z", "+", "/", "=", "-", "_", "%", "\\":
                 run.unicodeScalars.append(scalar)
             default:
                 result += shortened(run)
@@ -163,6 +163,36 @@ package struct CanopyBody {
             }
         }
         return result + shortened(run)
+    }
+
+    /// Leaves out what may be a token byte by byte, in any base: `[99, 114, 116]`, `63:72:74`.
+    private static func withoutNumberedBytes(_ text: String) -> String {
+        var result = ""
+        // Numbers of one byte and what divides them, and the word that is being read.
+        var run = ""
+        var word = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case " ", ",", ";", ":", "-", "[", "]":
+                if isNumberedByte(word) {
+                    run += word
+                } else if !word.isEmpty {
+                    result += shortened(run) + word
+                    run = ""
+                }
+                word = ""
+                run.unicodeScalars.append(scalar)
+            default:
+                word.unicodeScalars.append(scalar)
+            }
+        }
+        return isNumberedByte(word)
+            ? result + shortened(run + word) : result + shortened(run) + word
+    }
+
+    private static func isNumberedByte(_ word: String) -> Bool {
+        let digits = word.hasPrefix("0x") ? word.dropFirst(2) : word[...]
+        return (1...3).contains(digits.utf8.count) && digits.allSatisfy(\.isHexDigit)
     }
 
     private static func shortened(_ run: String) -> String {

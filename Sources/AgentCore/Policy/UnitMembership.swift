@@ -20,39 +20,43 @@ package struct UnitMembership: Equatable, Sendable {
     ///
     /// The line of the unified hierarchy counts; on a machine of the old kind, where the kernel
     /// shows that hierarchy empty or not at all, systemd's own (`name=systemd`).
+    ///
+    /// Bytes are compared and not characters: in a name of its own making a process may put a mark
+    /// that makes one character of itself and the slash before it.
     package init?(controlGroups bytes: some Collection<UInt8>) {
-        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
-        var unified: Substring?
-        var named: Substring?
-        for line in text.split(separator: "\n") {
+        var unified: ArraySlice<UInt8>?
+        var named: ArraySlice<UInt8>?
+        for line in Array(bytes).split(separator: UInt8(ascii: "\n")) {
             let parts = line.split(
-                separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+                separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else { continue }
-            if parts[0] == "0", parts[1].isEmpty {
+            if parts[0].elementsEqual("0".utf8), parts[1].isEmpty {
                 unified = unified ?? parts[2]
-            } else if parts[1] == "name=systemd" {
+            } else if parts[1].elementsEqual("name=systemd".utf8) {
                 named = named ?? parts[2]
             }
         }
-        let path = unified == "/" ? named ?? unified : unified ?? named
-        guard let path, path.first == "/" else { return nil }
+        let isRoot = unified?.elementsEqual("/".utf8) == true
+        let path = isRoot ? named ?? unified : unified ?? named
+        guard let path, path.first == UInt8(ascii: "/") else { return nil }
         self.init(path: path)
     }
 
-    private init(path: Substring) {
-        var rest = path.split(separator: "/")[...]
+    private init(path: ArraySlice<UInt8>) {
+        var rest = path.split(separator: UInt8(ascii: "/"))[...]
         system = UnitMembership.unit(&rest)
         let isManager = system.map { $0.hasPrefix("user@") && $0.hasSuffix(".service") }
         user = isManager == true ? UnitMembership.unit(&rest) : nil
     }
 
     /// Takes the slices, and the unit in them, off the front; nil if what comes there is no unit.
-    private static func unit(_ rest: inout ArraySlice<Substring>) -> String? {
+    private static func unit(_ rest: inout ArraySlice<ArraySlice<UInt8>>) -> String? {
         while let part = rest.popFirst() {
             // systemd puts this before names that the kernel's own files could have.
-            let name = part.first == "_" ? part.dropFirst() : part
+            let bytes = part.first == UInt8(ascii: "_") ? part.dropFirst() : part
+            let name = String(decoding: bytes, as: UTF8.self)
             if UnitName.isSlice(name) { continue }
-            return UnitName.holdsProcesses(name) ? String(name) : nil
+            return UnitName.holdsProcesses(name) ? name : nil
         }
         return nil
     }

@@ -25,7 +25,8 @@ final class ExchangeProcess {
     /// How long an exchange may take to exit after its report.
     static let farewellPatience = TimeSpan.seconds(5)
 
-    let job: Job
+    /// Not the job itself: a password in it is to be gone once it is sent.
+    let kind: JobKind
     private let process: pid_t
     private let channel: FileDescriptor
     private let loop: EventLoop
@@ -45,7 +46,7 @@ final class ExchangeProcess {
         _ job: Job, executable: String, slot: SuccessorSlot?, loop: EventLoop,
         onNews: @escaping (News) -> Void
     ) throws(SystemError) {
-        self.job = job
+        kind = job.kind
         self.loop = loop
         self.onNews = onNews
         var pair: [Int32] = [0, 0]
@@ -154,7 +155,7 @@ final class ExchangeProcess {
                 mustLive = true
                 deadline = .distantFuture
             }
-            if case .ended = report, job.kind != .load {
+            if case .ended = report, kind != .load {
                 // It has nothing left to do but to go.
                 mustLive = false
                 hasReported = true

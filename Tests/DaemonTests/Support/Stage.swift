@@ -59,10 +59,11 @@ final class Stage {
 
     // MARK: canopyd
 
-    func startDaemon() throws {
+    func startDaemon(with changes: [String: String] = [:]) throws {
+        let environment = desktop.environment.merging(changes) { $1 }
         daemon = try RunningDaemon(
-            in: desktop.directory, environment: desktop.environment, under: wrapper,
-            manager: manager, program: program)
+            in: desktop.directory, environment: environment, under: wrapper, manager: manager,
+            program: program)
     }
 
     /// Kills it with -9, and starts it again; an exchange that runs is left alone.
