@@ -102,6 +102,28 @@ struct SimulatedLawTests {
         #expect(report.slotKeptFor == .seconds(15))
     }
 
+    @Test("A failure after a late store does not leave the slot its old time")
+    func lateFailure() throws {
+        for failing in ["read item", "read state"] {
+            let world = ScriptedWorld(Example.session(3), marked: 3)
+            world.keyringWritesAtOnce = false
+            world.slot = .session(Example.session(4))
+            world.interference = (
+                "sync",
+                { $0.faults = [(failing, 1, Failure(.keyringUnavailable, "no answer"))] }
+            )
+            let outcome = try Rotation(
+                in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(1)
+            ).run()
+            guard case .session(let report) = outcome else {
+                Issue.record("what was stored a moment ago would be settled a second later")
+                return
+            }
+            #expect(report.storeFailure?.kind == .keyringUnavailable && !world.isSlotEmpty)
+            #expect(world.heldSession?.header.generation == 4)
+        }
+    }
+
     @Test("The last exchange waits until a late keyring has written")
     func lastExchange() throws {
         let world = ScriptedWorld(Example.session(3), marked: 2)
