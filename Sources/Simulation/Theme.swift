@@ -94,8 +94,8 @@ package enum Theme: String, CaseIterable, Sendable {
             FaultRates(
                 atStep: 60,
                 events: [
-                    .exchangeKilled, .bothKilled, .keyringLocked, .keyringKilled, .diskFull,
-                    .powerCut, .sessionRevoked, .identityRevoked, .agentKilled, .stopped,
+                    .exchangeKilled, .bothKilled, .keyringLocked, .diskFull, .powerCut,
+                    .sessionRevoked, .identityRevoked, .agentKilled, .stopped,
                 ],
                 request: 8, answers: [.answerLost, .requestLost, .serverError, .throttled],
                 keyringCall: 50, stateCall: 50, userActs: 3, refusedAccess: 6)
