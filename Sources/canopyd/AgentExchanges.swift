@@ -69,6 +69,8 @@ extension Agent {
     private func readiness(
         of request: ServedProfile.Request, _ profile: ServedProfile, at now: Moment
     ) -> Readiness {
+        // Somebody else may have signed in while it waited for its turn.
+        if let problem = lateRefusal(of: request, profile) { return .refused(problem) }
         switch request.kind {
         case .signIn(let body):
             // It may take half a minute and fail: the repetition would miss the server's grace.
