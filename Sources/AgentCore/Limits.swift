@@ -128,6 +128,11 @@ package enum Limits {
     /// Enforced by canopyctl's `Subscription`.
     package static let subscriptionRetrySeconds = 15
 
+    /// Seconds from one try to hand a token on to the next, where it fails.
+    ///
+    /// Enforced by canopyctl's `Handover`.
+    package static let handoverRetrySeconds = 5
+
     /// Seconds that a program gets to end before it is killed, when it is to be started again.
     ///
     /// Enforced by canopyctl's `Supervision`.

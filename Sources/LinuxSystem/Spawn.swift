@@ -51,21 +51,23 @@ package enum Spawn {
         return process
     }
 
-    /// Ours, with two settings that keep stray copies of secrets from surviving: glibc overwrites
-    /// what is freed, and a Swift crash prints no memory.
+    /// Ours, with settings that keep stray copies of secrets from surviving: glibc overwrites what is
+    /// freed, a Swift crash prints no memory, and libcurl writes no keys of its TLS connections to a
+    /// file, with which whoever has recorded them reads the tokens.
     private static func childEnvironment() -> [UnsafeMutablePointer<CChar>?] {
         let settings = [
             "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.perturb=165",
             "SWIFT_BACKTRACE=enable=no",
         ]
+        let dropped = ["SSLKEYLOGFILE="]
         var result = settings.map { strdup($0) }
         var entry = clinux_environment()
         while let pointer = entry, let text = pointer.pointee {
-            let isReplaced = settings.contains { setting in
+            let isOurs = (settings + dropped).contains { setting in
                 let name = setting.prefix { $0 != "=" }
                 return strncmp(text, String(name) + "=", name.utf8.count + 1) == 0
             }
-            if !isReplaced { result.append(strdup(text)) }
+            if !isOurs { result.append(strdup(text)) }
             entry = pointer + 1
         }
         result.append(nil)

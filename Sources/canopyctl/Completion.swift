@@ -38,6 +38,14 @@ enum Completion: Command {
         return command.operands.replacing("|", with: " ")
     }
 
+    /// Passes on the first word of each line from this one on, if it is no more than a word to a shell.
+    ///
+    /// The ids of sessions are the server's to choose. bash expands what it offers for completion, and
+    /// puts it into the line as it is: `$(…)` in an id would be run.
+    private static func harmless(from line: Int, printing words: String = "$1") -> String {
+        "awk 'NR >= \(line) && $1 ~ /^[0-9A-Za-z_][0-9A-Za-z._:-]*$/ { print \(words) }'"
+    }
+
     private static var bash: String {
         let cases = Canopyctl.commands.map { command in
             let words = options(of: command).map { "--\($0.name)" } + [choices(of: command)]
@@ -47,7 +55,7 @@ enum Completion: Command {
             # bash completion for canopyctl
             _canopyctl() {
                 local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-                local command= profile= words= index after
+                local command= profile= words= found= index after
                 for ((index = 1; index < COMP_CWORD; index++)); do
                     # bash splits --option=value in three.
                     after=${COMP_WORDS[index+1]}
@@ -72,7 +80,7 @@ enum Completion: Command {
                 [[ $current == "=" ]] && current=
                 COMPREPLY=()
                 case $previous in
-                -p|--profile) words=$(canopyctl profiles 2>/dev/null) ;;
+                -p|--profile) found=$(canopyctl profiles 2>/dev/null | \(harmless(from: 1))) ;;
                 --write-file) compopt -o default 2>/dev/null; return ;;
                 --on-rotate) words="none restart signal=" ;;
                 --seal-with) words="host tpm2 host+tpm2" ;;
@@ -82,12 +90,12 @@ enum Completion: Command {
             \(cases.map { "        " + $0 }.joined(separator: "\n"))
                     esac
                     if [[ $command == revoke && $current != -* ]]; then
-                        words=$(canopyctl sessions ${profile:+--profile "$profile"} 2>/dev/null |
-                            awk 'NR > 1 { print $1 }')
+                        words= found=$(canopyctl sessions ${profile:+--profile "$profile"} 2>/dev/null |
+                            \(harmless(from: 2)))
                     fi
                     ;;
                 esac
-                COMPREPLY=($(compgen -W "$words" -- "$current"))
+                COMPREPLY=($(compgen -W "$words $found" -- "$current"))
             }
             complete -F _canopyctl canopyctl
             """
@@ -116,13 +124,14 @@ enum Completion: Command {
         return """
             #compdef canopyctl
             _canopyctl_profiles() {
-                local -a names=(${(f)"$(canopyctl profiles 2>/dev/null)"})
+                local -a names=(${(f)"$(canopyctl profiles 2>/dev/null |
+                    \(harmless(from: 1)))"})
                 _describe profile names
             }
             _canopyctl_sessions() {
                 local profile=${opt_args[-p]:-${opt_args[--profile]}}
                 local -a ids=(${(f)"$(canopyctl sessions ${profile:+--profile=$profile} 2>/dev/null |
-                    awk 'NR > 1 { print $1 }')"})
+                    \(harmless(from: 2)))"})
                 _describe session ids
             }
             _canopyctl() {
@@ -188,6 +197,9 @@ enum Completion: Command {
             "# fish completion for canopyctl",
             "complete -c canopyctl -f",
             """
+            function __canopyctl_profiles
+                canopyctl profiles 2>/dev/null | \(harmless(from: 1))
+            end
             function __canopyctl_sessions
                 set -l profile
                 set -l words (commandline -opc)
@@ -199,7 +211,8 @@ enum Completion: Command {
                             set profile $words[$index]
                     end
                 end
-                canopyctl sessions $profile 2>/dev/null | awk 'NR > 1 { print $1 "\\t" $2 }'
+                canopyctl sessions $profile 2>/dev/null |
+                    \(harmless(from: 2, printing: #"$1 "\t" $2"#))
             end
             """,
         ]
@@ -233,7 +246,7 @@ enum Completion: Command {
     private static func fishValue(_ option: Option) -> String {
         guard option.value != nil else { return "" }
         switch option {
-        case .profile: return " -x -a '(canopyctl profiles 2>/dev/null)'"
+        case .profile: return " -x -a '(__canopyctl_profiles)'"
         case .writeFile: return " -r -F"
         case .onRotate: return " -x -a 'none restart signal=HUP signal=USR1'"
         case .sealWith: return " -x -a 'host tpm2 host+tpm2'"

@@ -54,9 +54,11 @@ enum GitCredential: Command {
         /// Whether a token may travel there: in the clear it may not leave the machine.
         var isSafe: Bool {
             if scheme == "https" { return true }
-            let name = host.hasPrefix("[") ? "[::1]" : String(host.prefix { $0 != ":" })
-            return scheme == "http"
-                && (["localhost", "[::1]"].contains(name) || name.hasPrefix("127."))
+            do throws(BaseURL.Malformed) {
+                return try BaseURL(place).isPlain
+            } catch {
+                return false
+            }
         }
 
         var isComplete: Bool { !scheme.isEmpty && !host.isEmpty }

@@ -59,14 +59,16 @@ enum SetupHeadless: Command {
     private static func user(_ arguments: Arguments) throws(Complaint) -> String? {
         guard let name = arguments[.user] else { return nil }
         // It goes into a script of root's, quoted; what no user is called goes nowhere.
-        guard !name.isEmpty, !name.hasPrefix("-"), name.utf8.allSatisfy({ $0 > 0x20 }) else {
-            throw arguments.usage("--user takes the name of a user")
-        }
+        guard isName(name) else { throw arguments.usage("--user takes the name of a user") }
         return name
     }
 
     private static var environmentUser: String {
-        getenv("USER").map { String(cString: $0) } ?? "USER"
+        getenv("USER").map { String(cString: $0) }.flatMap { isName($0) ? $0 : nil } ?? "USER"
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        !text.isEmpty && !text.hasPrefix("-") && text.utf8.allSatisfy { $0 > 0x20 }
     }
 
     /// Becomes a shell that runs the script; returns only if that fails.

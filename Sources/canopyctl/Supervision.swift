@@ -12,7 +12,7 @@ final class Supervision {
     private let file: TokenFile?
     private let signals: Int32
     private var subscription: Subscription
-    private var told: Freshness?
+    private var handover = Handover()
     private var token: GrantedToken
     private var process: pid_t = 0
 
@@ -46,7 +46,7 @@ final class Supervision {
     /// Runs it to its end; its exit status, 128 and the signal's number for one that ended it.
     func run() throws(Complaint) -> Int32 {
         defer { file?.remove() }
-        try writeFile()
+        try file?.write(token.value)
         try start()
         while true {
             try wait()
@@ -119,6 +119,7 @@ final class Supervision {
     private func wait() throws(Complaint) {
         var deadline = subscription.deadline
         if let killAt { deadline = min(deadline, killAt) }
+        if let retryAt = handover.retryAt { deadline = min(deadline, retryAt) }
         let left = max(.zero, deadline - .now)
         var entries = [
             pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
@@ -142,23 +143,21 @@ final class Supervision {
         case .events(let events):
             for event in events {
                 do throws(Complaint) {
-                    guard let fresh = try event.json(Freshness.init), fresh != told else {
-                        continue
-                    }
-                    try handOn(fresh)
-                    told = fresh
+                    if let fresh = try event.json(Freshness.init) { handover.take(fresh, handOn) }
                 } catch {
                     error.print()
                 }
             }
         }
+        handover.retry(handOn)
     }
 
-    private func handOn(_ fresh: Freshness) throws(Complaint) {
+    private func handOn(_: Freshness) throws(Complaint) {
         let newest = try GrantedToken.of(profile)
+        // First: where it fails, all of this comes again.
+        try file?.write(newest.value)
         let isNew = newest.value != token.value
         token = newest
-        try writeFile()
         // The first event tells of the token that the program has.
         guard isNew else { return }
         switch onRotate {
@@ -169,10 +168,6 @@ final class Supervision {
             killAt = .now + .seconds(Int64(Limits.restartPatienceSeconds))
             kill(process, SIGTERM)
         }
-    }
-
-    private func writeFile() throws(Complaint) {
-        try file?.write(token.value)
     }
 
     /// In canopyd's own runtime directory, which no other user can enter and a reboot empties.

@@ -15,6 +15,8 @@ struct TokenFile {
             unlink(temporary)
             let file = try FileDescriptor.open(
                 temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+            // A umask may have taken away what its reader needs.
+            guard fchmod(file.number, 0o600) == 0 else { throw .last("fchmod", temporary) }
             let written = token.withBytes { bytes in
                 Result { () throws(SystemError) in
                     try file.writeAll(bytes, subject: temporary)

@@ -19,9 +19,15 @@ enum Watch: Command {
         let profile = try arguments.profile
         let file = arguments[.writeFile].map(TokenFile.init(path:))
         let subscription = try Subscription(profile)
-        var told: Freshness?
+        let command = arguments[.execute]
+        func handOn(_ fresh: Freshness) throws(Complaint) {
+            try act(on: fresh, profile, file, command: command)
+        }
+        var handover = Handover()
         while true {
-            try Watch.wait(for: subscription.descriptor, until: subscription.deadline)
+            let deadline = subscription.deadline
+            try Watch.wait(
+                for: subscription.descriptor, until: min(deadline, handover.retryAt ?? deadline))
             switch subscription.advance() {
             case .nothing:
                 break
@@ -31,12 +37,10 @@ enum Watch: Command {
             case .events(let events):
                 for event in events {
                     try say(event, profile, asJSON: arguments[flag: .json])
-                    guard let fresh = try event.json(Freshness.init), fresh != told else {
-                        continue
-                    }
-                    if act(on: fresh, profile, file, command: arguments[.execute]) { told = fresh }
+                    if let fresh = try event.json(Freshness.init) { handover.take(fresh, handOn) }
                 }
             }
+            handover.retry(handOn)
         }
     }
 
@@ -79,18 +83,12 @@ enum Watch: Command {
             "\(Timestamp.rfc3339(.now)) \(profile) " + Plain.line(words))
     }
 
-    /// Hands the new token on; whether that was done.
+    /// Hands the new token on.
     private static func act(
         on fresh: Freshness, _ profile: ProfileName, _ file: TokenFile?, command: String?
-    ) -> Bool {
-        guard file != nil || command != nil else { return true }
-        do throws(Complaint) {
-            if let file { try file.write(GrantedToken.of(profile).value) }
-        } catch {
-            error.print()
-            return false
-        }
-        guard let command else { return true }
+    ) throws(Complaint) {
+        if let file { try file.write(GrantedToken.of(profile).value) }
+        guard let command else { return }
         var variables: [(name: String, value: EnvironmentValue)] = [
             ("CANOPY_PROFILE", .text(profile.text)),
             ("CANOPY_GENERATION", .text(String(fresh.generation))),
@@ -105,6 +103,5 @@ enum Watch: Command {
         } catch {
             StandardError.say("canopyctl: the command cannot be run (\(error))")
         }
-        return true
     }
 }

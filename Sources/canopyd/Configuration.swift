@@ -49,10 +49,20 @@ struct Configuration {
         // Not to hang on a FIFO; reading a directory fails by itself.
         let descriptor = clinux_open(path, O_RDONLY | O_NONBLOCK, 0)
         guard descriptor >= 0 else {
-            if errno == ENOENT || errno == ENOTDIR { return nil }
-            throw .last("open", path)
+            let failure = SystemError.last("open", path)
+            // A link that leads nowhere is no wish to do without what it led to.
+            guard failure.code == ENOENT || failure.code == ENOTDIR, !isLink(path),
+                !isLostLink(Directory.parent(of: path))
+            else { throw failure }
+            return nil
         }
         defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .last("fstat", path) }
+        // Nobody may have written to it yet, and nothing read is no file without sections.
+        guard status.st_mode & S_IFMT != S_IFIFO else {
+            throw SystemError("read a FIFO", code: EINVAL, subject: path)
+        }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16 << 10)
         while bytes.count <= Limits.configurationBytes {
@@ -63,5 +73,15 @@ struct Configuration {
             bytes += chunk[..<count]
         }
         return bytes
+    }
+
+    private func isLink(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+    }
+
+    private func isLostLink(_ path: String) -> Bool {
+        var status = stat()
+        return isLink(path) && stat(path, &status) != 0
     }
 }

@@ -205,6 +205,13 @@ struct AccessPolicyTests {
                 "AllowExecutable=/usr/bin/git"))
         let quoting = try Self.peer(Self.other, "/a'; rm -r '/b", group: "/")
         #expect(try problem(Self.policy(executables: ["/x"]), quoting).fix == nil)
+        // Nor does a line of canopyd.conf end with these, or have them in it.
+        for path in ["/opt/a ", "/opt/a\\", "/opt/a\nb"] {
+            let unwritable = try problem(
+                Self.policy(executables: ["/x"]), try Self.peer(Self.other, path, group: "/"))
+            #expect(unwritable.fix == nil)
+            #expect(!unwritable.detail.contains("a line"))
+        }
         #expect(
             try problem(Self.policy(executables: ["/x"]), try Self.peer(), file: nil).fix == nil)
         let notThere = try problem(

@@ -295,6 +295,23 @@ struct SignInNoticeTests {
         #expect(desktop.notice.record(of: Example.boot) == nil)
     }
 
+    @Test("Nothing is due by itself while the rest of what was known before a restart is not read")
+    func unread() {
+        var desktop = Desktop()
+        desktop.end(Self.work)
+        desktop.end(Self.home)
+        desktop.pass(100)
+        desktop.notice = restarted(desktop.notice)
+        desktop.notice.serviceIs(Self.service)
+        desktop.end(Self.work)
+        // A wake-up at which nothing is done would be followed by the next at once.
+        #expect(desktop.notice.wakeUp == nil)
+        desktop.pass(1000)
+        #expect(desktop.shown.isEmpty)
+        desktop.end(Self.home)
+        #expect(desktop.shown.count == 1)
+    }
+
     @Test("What was over before a restart is read profile by profile, and is one notice")
     func readOneByOne() {
         var desktop = Desktop()

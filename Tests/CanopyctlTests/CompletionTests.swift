@@ -55,6 +55,52 @@ struct CompletionTests {
         #expect(outcome.output == offered)
     }
 
+    /// A server that has shells run what it calls a session; and a session of an honest one.
+    private func hostile() throws -> (daemon: FakeDaemon, marker: String) {
+        let marker = NSTemporaryDirectory() + "completed-\(UUID().uuidString)"
+        let ids = [
+            "$(touch$IFS\(marker))", "`touch$IFS\(marker)`", "${x:=$(touch$IFS\(marker))}",
+            "<(touch$IFS\(marker))", "x;touch$IFS\(marker)", "(touch\(marker))", "*", "~root",
+            "--all",
+            "{a,b}", "'", "a\\u001b[31m", "honest_1",
+        ]
+        let sessions = ids.map { #"{"id":"\#($0)"}"# }.joined(separator: ",")
+        return (
+            try FakeDaemon { request in
+                request.line.contains("/sessions")
+                    ? .json(#"{"sessions":[\#(sessions)]}"#)
+                    : .json(#"{"profiles":[{"profile":"$(touch$IFS\#(marker))"},{"profile":"a"}]}"#)
+            }, marker
+        )
+    }
+
+    @Test(
+        "What a server calls a session is no command to a shell that completes it",
+        arguments: [(["revoke", ""], "honest_1"), (["token", "-p", ""], "a")])
+    func hostileIDs(_ words: [String], _ offered: String) throws {
+        let (daemon, marker) = try hostile()
+        let quoted = (["canopyctl"] + words).map { "'\($0)'" }.joined(separator: " ")
+        let bash = try Canopyctl.run(
+            [
+                "-c",
+                "\(try Canopyctl.run(["completion", "bash"]).output)\nCOMP_WORDS=(\(quoted)); "
+                    + "COMP_CWORD=\(words.count); _canopyctl; printf '%s' \"${COMPREPLY[*]}\"",
+            ], daemon: daemon, environment: ["PATH": try path], program: "/bin/bash")
+        #expect(bash.output == offered, "\(bash.words)")
+        let script = daemon.directory + "/canopyctl.fish"
+        try Canopyctl.run(["completion", "fish"]).output
+            .write(toFile: script, atomically: true, encoding: .utf8)
+        let line = words.joined(separator: " ")
+        let fish = try Canopyctl.run(
+            ["--no-config", "-c", "source '\(script)'; complete -C 'canopyctl \(line)'"],
+            daemon: daemon, environment: ["PATH": try path, "HOME": daemon.directory],
+            program: "/usr/bin/fish")
+        let fished = fish.output.split(separator: "\n").map { $0.split(separator: "\t")[0] }
+        #expect(fished == [offered[...]])
+        #expect(access(marker, F_OK) != 0, "the shell ran it")
+        unlink(marker)
+    }
+
     // MARK: - fish
 
     @Test(

@@ -200,4 +200,56 @@ struct ExecTests {
             return text.components(separatedBy: "/nowhere/token").count > 2
         }
     }
+
+    @Test("A token file that could not be written is, once it can be, before the next rotation")
+    func late() throws {
+        // One event, and then nothing more for as long as the test runs.
+        let daemon = try FakeDaemon { request in
+            request.line.contains("/v1/events")
+                ? .stream(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nevent: state\ndata: "
+                        + #"{"state":"active","generation":0,"expires_at":"2026-04-20T09:15:00Z"}"#
+                        + "\n\n")
+                : .json(HelperTests.tokenObject("token-0", generation: 0))
+        }
+        let directory = daemon.directory + "/later"
+        let words = daemon.directory + "/words"
+        let pid = try Canopyctl.spawn(
+            [
+                "/bin/sh", "-c",
+                #"exec >/dev/null 2>'\#(words)'; umask 777; "#
+                    + #"exec "$0" watch --write-file '\#(directory)/token'"#,
+                try Canopyctl.path,
+            ], ["CANOPYD_SOCKET": daemon.socketPath]
+        ) { _ in }
+        defer {
+            kill(pid, SIGKILL)
+            _ = try? Canopyctl.wait(pid)
+        }
+        let token = directory + "/token"
+        try eventually("the complaint") {
+            (try? String(contentsOfFile: words, encoding: .utf8))?.contains("cannot be written")
+                == true
+        }
+        try #require(mkdir(directory, 0o700) == 0)
+        try eventually("the file") {
+            (try? String(contentsOfFile: token, encoding: .utf8)) == "token-0"
+        }
+        // Whatever the umask is, it is there to be read.
+        var status = stat()
+        #expect(stat(token, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    }
+
+    @Test("A rotation whose token could not be written at once is told of once it is")
+    func lateSignal() throws {
+        let outcome = try run(
+            [
+                "exec", "--on-rotate", "signal=USR1", "--", "sh", "-c",
+                #"file=$CANOPY_ACCESS_TOKEN_FILE; directory=${file%/*}; "#
+                    + #"trap 'cat "$file"; exit 7' USR1; mv "$directory" "$directory.away"; "#
+                    + #"sleep 3; mv "$directory.away" "$directory"; while :; do sleep 0.1; done"#,
+            ], try daemon())
+        #expect(outcome.output == "token-1" && outcome.exitCode == 7, "\(outcome.words)")
+        #expect(outcome.words.contains("the token file cannot be written"))
+    }
 }

@@ -16,6 +16,8 @@ final class FakeDaemon: Sendable {
     enum Answer: Sendable {
         case reply(Int, String, String)
         case raw(String)
+        /// The bytes, and the connection stays open.
+        case stream(String)
         /// Reads the request and closes.
         case hangUp
         /// Reads the request and never answers.
@@ -87,11 +89,15 @@ final class FakeDaemon: Sendable {
         }
         seen.withLock { $0.append(request) }
         let text: String
+        var staysOpen = false
         switch answer(request) {
         case .reply(let status, let type, let body):
             let length = status == 204 ? "" : "Content-Length: \(body.utf8.count)\r\n"
             text = "HTTP/1.1 \(status) X\r\nContent-Type: \(type)\r\n\(length)\r\n\(body)"
         case .raw(let bytes): text = bytes
+        case .stream(let bytes):
+            text = bytes
+            staysOpen = true
         case .hangUp, .slam: text = ""
         case .silence:
             held.withLock { $0.append(connection) }
@@ -105,7 +111,11 @@ final class FakeDaemon: Sendable {
             guard sent > 0 else { break }
             bytes = bytes.dropFirst(sent)
         }
-        close(connection)
+        if staysOpen {
+            held.withLock { $0.append(connection) }
+        } else {
+            close(connection)
+        }
     }
 
     private func readRequest(_ connection: Int32) -> Request? {

@@ -48,6 +48,10 @@ struct HelperTests {
             ("http", "git.example.com", false), ("http", "localhost:8080", true),
             ("http", "127.0.0.1", true), ("http", "[::1]:80", true), ("ftp", "localhost", false),
             ("http", "localhost.example.com", false), ("", "", false), ("https", "", false),
+            // Names and users that look like addresses of this machine.
+            ("http", "127.example.com", false), ("http", "127.0.0.1.example.com", false),
+            ("http", "localhost:80@example.com", false), ("http", "[::1]@example.com", false),
+            ("http", "[::1].example.com", false), ("http", "127.0.0.1:80/x@example.com", false),
         ])
     func gitUnencrypted(_ scheme: String, _ host: String, _ isSafe: Bool) throws {
         let daemon = try daemon()

@@ -33,6 +33,9 @@ struct SetupHeadlessTests {
     func quoting() throws {
         let script = try Canopyctl.run(["setup-headless", "--user", "a'$(id)b"]).output
         #expect(script.contains(#"user='a'\''$(id)b'"# + "\n"))
+        // Nor does what the environment says end a comment's line.
+        let printed = try Canopyctl.run(["setup-headless"], environment: ["USER": "a\nid #"]).output
+        #expect(!printed.contains("\nid #"))
     }
 
     @Test("What is no user's name, and no seal, is a usage error")

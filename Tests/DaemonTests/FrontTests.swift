@@ -110,4 +110,18 @@ struct FrontTests {
         #expect(try stage.tryLogin(url: url).status == 200)
         #expect(try front.followed() == "")
     }
+
+    @Test("SSLKEYLOGFILE, which browsers are debugged with, gives nobody the keys of a connection")
+    func keyLog() throws {
+        let directory = try TestDirectory()
+        let log = directory.path + "/keys"
+        let stage = try Stage(under: ["/usr/bin/env", "SSLKEYLOGFILE=\(log)"])
+        let front = try TLSFront(to: stage.server.port)
+        try stage.desktop.directory.write(
+            "[network]\nCAFile=\(front.certificate)\n", "conf/canopyd/canopyd.conf")
+        try stage.killAndRestart()
+        let port = try #require(front.ports[.serves])
+        #expect(try stage.tryLogin(url: "https://127.0.0.1:\(port)").status == 200)
+        #expect(access(log, F_OK) != 0)
+    }
 }

@@ -361,6 +361,62 @@ struct PolicyTests {
         #expect(try stage.token("fresh").status == 403)
     }
 
+    @Test("A sign-in that waits while somebody else signs in does not take the new session's place")
+    func lateSignIn() throws {
+        let two = try Two()
+        let stage = two.stage
+        try Self.set("[policy default]\nAllowExecutable=\(two.one)\n", of: stage)
+        try stage.server.plan("hold", #","on":"login""#)
+        let person = SandboxServer.Person.ada
+        let allowed = try Program(
+            two.one,
+            [
+                "login", "--url", stage.server.url, "--key", stage.server.nativeKey, "--email",
+                person.email, "--password-stdin",
+            ],
+            environment: [
+                "CANOPYD_SOCKET": stage.daemon.socketPath, "HOME": stage.desktop.directory.path,
+            ], input: person.password + "\n")
+        try eventually("the sign-in is with the server") { try stage.server.held() == 1 }
+        let other = try stage.daemon.connect()
+        try other.send(
+            Stage.request("POST", "/v1/profiles/default/login", stage.credentials(.grace)))
+        for _ in 0..<3 { _ = try stage.ask("GET", "/v1/status") }
+        try stage.server.release()
+        #expect(try allowed.end() == 0, "\(allowed.output)")
+        #expect(try other.answer().status == 403)
+        #expect(try stage.profile().object("identity").text("email") == person.email)
+    }
+
+    @Test("A configuration that leads nowhere, or that is a FIFO, takes no policy back")
+    func lostConfiguration() throws {
+        let stage = try Stage()
+        try stage.logIn()
+        try Self.set("[policy default]\nAllowUnit=a.service\n", of: stage)
+        let path = stage.desktop.directory.path + "/conf/canopyd/canopyd.conf"
+        let directory = stage.desktop.directory.path + "/conf/canopyd"
+        let bad = "The configuration is bad"
+        func expectKept(_ what: String) throws {
+            let before = stage.daemon.words.components(separatedBy: bad).count
+            kill(stage.daemon.pid, SIGHUP)
+            try eventually("\(what) is refused") {
+                stage.daemon.words.components(separatedBy: bad).count > before
+            }
+            #expect(try stage.token().status == 403, "\(what)")
+        }
+        try #require(unlink(path) == 0 && symlink("nowhere", path) == 0)
+        try expectKept("a link that leads nowhere")
+        try #require(unlink(path) == 0 && mkfifo(path, 0o600) == 0)
+        try expectKept("a FIFO")
+        try #require(unlink(path) == 0 && rmdir(directory) == 0)
+        try #require(symlink("nowhere", directory) == 0)
+        try expectKept("a directory that leads nowhere")
+        // A file that is not there is none, as it always was.
+        try #require(unlink(directory) == 0)
+        kill(stage.daemon.pid, SIGHUP)
+        try eventually("everybody is let in") { try stage.token().status == 200 }
+    }
+
     @Test("A section without a rule keeps everybody out")
     func emptySection() throws {
         let stage = try Stage()

@@ -94,8 +94,7 @@ package struct SignInNotice: Sendable {
     // MARK: What follows from the state
 
     package func step(at now: BootTime) -> Step {
-        // What is known from before a restart comes in profile by profile, and is one notice.
-        guard phase == .ready, ended.values.allSatisfy(\.isHeard) else { return .nothing }
+        guard isReady else { return .nothing }
         var due: Set<ProfileName> = []
         if let first = wakeUp, first <= now {
             let soon = now + SignInNotice.gathering
@@ -112,9 +111,13 @@ package struct SignInNotice: Sendable {
 
     /// When ``step(at:)`` will ask for something by itself; nil for never.
     package var wakeUp: BootTime? {
-        guard phase == .ready else { return nil }
+        guard isReady else { return nil }
         return ended.values.compactMap(\.due).min()
     }
+
+    /// Whether something can be asked for at all: what is known from before a restart comes in profile
+    /// by profile, and is one notice.
+    private var isReady: Bool { phase == .ready && ended.values.allSatisfy(\.isHeard) }
 
     /// Whether it matters who offers notifications.
     package var needsService: Bool {

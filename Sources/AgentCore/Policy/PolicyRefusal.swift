@@ -31,13 +31,21 @@ extension AccessPolicy {
         }
         let unit = peer.units.value?.own.flatMap { UnitName.holdsPrograms($0) ? $0 : nil }
         var path: String?
-        if let executable = peer.executable.value, executable.standing == .inPlace {
+        if let executable = peer.executable.value, executable.standing == .inPlace,
+            isWritable(executable.path)
+        {
             path = executable.path
         }
         if let unit, path == nil || allowExecutables.isEmpty && unit.hasSuffix(".service") {
             return "AllowUnit=\(unit)"
         }
         return path.map { "AllowExecutable=\($0)" }
+    }
+
+    /// Whether a line of canopyd.conf can end with the path: blanks do not count there, and a
+    /// backslash would have the line go on in the next one.
+    private func isWritable(_ path: String) -> Bool {
+        !path.utf8.contains { $0 < 0x20 || $0 == 0x7F } && path.last != " " && path.last != "\\"
     }
 
     private func isQuotable(_ text: String) -> Bool {

@@ -45,9 +45,7 @@ extension Agent {
         var kept: [ServedProfile.Request] = []
         var problems: [(ClientID, Problem)] = []
         for request in profile.requests {
-            if request.usesSession || hasSession(profile.name),
-                let problem = refusal(of: profile.name, to: request.client)
-            {
+            if let problem = lateRefusal(of: request, profile) {
                 problems.append((request.client, problem))
             } else {
                 kept.append(request)
@@ -56,6 +54,12 @@ extension Agent {
         profile.requests = kept
         for (client, reply) in refused { deliver(client, reply) }
         for (client, problem) in problems { deliver(client, Reply(problem)) }
+    }
+
+    /// Why a request that waits for its turn is refused by now; nil if it is not.
+    func lateRefusal(of request: ServedProfile.Request, _ profile: ServedProfile) -> Problem? {
+        guard request.usesSession || hasSession(profile.name) else { return nil }
+        return refusal(of: profile.name, to: request.client)
     }
 
     // MARK: Who had a token
