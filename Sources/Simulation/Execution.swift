@@ -60,7 +60,10 @@ extension Episode {
                     in: world, id: SignInID(high: random.word(), low: random.word()),
                     baseURL: "https://canopy.example", publishableKey: "pk_example"
                 ).run()
-            case .signOut(let isLocal): return try SignOut(in: world, isLocal: isLocal).run()
+            case .signOut(let isLocal):
+                return try SignOut(
+                    in: world, isLocal: isLocal, slotKeptFor: process.slotKeptFor
+                ).run()
             case .question(let token, let revokes):
                 return try world.ask(with: token, toEnd: revokes)
             }

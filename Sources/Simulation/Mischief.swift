@@ -295,8 +295,10 @@ extension Episode {
         let isOfSlot = server.fates[token].lostItsSlot
         isDisturbed = true
         disturbedAt = time
-        // Its exchange was cut short: nobody was told of it.
-        guard toldSignIns.contains(session.header.signIn) else { return }
+        // Its exchange was cut short, and nobody was told of it; or it is over, and only not deleted yet.
+        guard toldSignIns.contains(session.header.signIn), !isOver(session.header.signIn) else {
+            return
+        }
         lose(isOfSlot ? .slotLostUnstored : loss)
     }
 }

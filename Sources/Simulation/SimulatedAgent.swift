@@ -70,7 +70,9 @@ final class SimulatedAgent {
     func stop() {
         isStopping = true
         let slot = episode.home.slot
-        if let process, !process.isPresenting, !slot.isFull { episode.kill(process) }
+        if let process, !process.isPresenting, !slot.isFull || process.job.kind != .rotate {
+            episode.kill(process)
+        }
         storeForGood()
     }
 

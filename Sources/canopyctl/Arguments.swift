@@ -56,7 +56,9 @@ struct Arguments {
             guard let option = options.first(where: { $0.isMeant(by: found) }) else {
                 consumed = Int(clinux_optind())
                 self.count = consumed
-                throw mistake(found, in: vector, options: options)
+                throw mistake(
+                    found, in: vector, options: options,
+                    runsAnother: stopsAtOperand && command != "canopyctl")
             }
             present = present + [option]
             values[Int(option.rawValue)] = clinux_optarg()
@@ -93,7 +95,7 @@ struct Arguments {
 
     private func mistake(
         _ found: Int32, in vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>,
-        options: Options
+        options: Options, runsAnother: Bool
     ) -> Complaint {
         let code = clinux_optopt()
         let known = options.first { $0.isMeant(by: code) }
@@ -112,7 +114,12 @@ struct Arguments {
             return usage("the option \(name) needs a value")
         }
         if known != nil { return usage("the option \(name) takes no value") }
-        return usage("there is no option \(name)")
+        // `canopyctl curl -s …` is the slip of the hand: the option was meant for curl.
+        return usage(
+            "there is no option \(name)",
+            cure: !runsAnother
+                ? nil
+                : "put -- before what is meant for the program; see: canopyctl \(command) --help")
     }
 
     /// A usage mistake of this command.

@@ -100,7 +100,9 @@ enum Exchange {
             ).run()
         case .signOut:
             let world = world(job, profile, channel, nil, memory)
-            return SignOut(in: world, isLocal: job.isLocal).run()
+            return SignOut(
+                in: world, isLocal: job.isLocal, slotKeptFor: job.slotKeptFor
+            ).run()
         case .signIn:
             return signIn(job, profile, channel, memory)
         case .secondFactor:

@@ -264,8 +264,11 @@ final class Agent {
         isStopping = true
         sleep.stopWaiting()
         for profile in profiles.values {
-            // What is in the slot ends with the last holder of its descriptor.
-            if !profile.slot.isFull { _ = profile.process?.abandon() }
+            // What is in the slot ends with the last holder of its descriptor. A rotation stores it, and
+            // all else only holds up the one that will.
+            if let process = profile.process, !profile.slot.isFull || process.kind != .rotate {
+                _ = process.abandon()
+            }
             settle(profile, at: now)
         }
         for stranger in strangers { deliver(stranger.client, Reply(Refusals.stopping(nil))) }

@@ -90,6 +90,7 @@ extension Agent {
         case .signOut(let isLocal):
             var job = place.job(.signOut, profiles: [profile.name], settings)
             job.isSlotKept = profile.slot.isKept
+            job.slotKeptFor = profile.machine.slotKeptFor(at: now.boot)
             job.isLocal = isLocal
             return .ready(job)
         case .identity, .sessions, .revokeSession:
@@ -136,11 +137,18 @@ extension Agent {
     private func asksAgain(
         _ outcome: ExchangeOutcome, _ profile: ServedProfile, at now: Moment
     ) -> Bool {
-        guard case .tokenRefused(let words) = outcome, profile.asker != nil,
-            var request = profile.question, request.refused == nil,
+        guard case .tokenRefused(let words) = outcome,
+            let present = profile.machine.session?.position,
+            var request = profile.question
+        else { return false }
+        guard request.refused == nil else {
+            profile.renewedInVain = present
+            return false
+        }
+        guard profile.asker != nil, profile.renewedInVain != present,
             profile.machine.rotationForced(at: now)
         else { return false }
-        request.refused = (profile.machine.session?.position, words)
+        request.refused = (present, words)
         profile.asker = nil
         profile.question = nil
         profile.requests.insert(request, at: 0)
@@ -196,13 +204,14 @@ extension Agent {
             sleep.hold { [weak self, weak profile] in
                 guard let self, let profile else { return }
                 profile.isStarting = false
-                if isStopping && !profile.slot.isFull {
+                if isStopping, !job.isLast {
                     sleep.release()
                     answerAsker(of: profile, Refusals.stopping(profile.name))
                     return settle(profile, at: .now)
                 }
-                // It was asked for while the machine began to go to sleep.
-                if sleep.isPreparing, job.kind == .rotate { return sleep.release() }
+                // It was asked for while the machine began to go to sleep. The last one presents nothing,
+                // and at a shutdown there is no later.
+                if sleep.isPreparing, job.kind == .rotate, !job.isLast { return sleep.release() }
                 profile.holdsAwake = true
                 let now = Moment.now
                 spawn(job, for: profile, at: now)

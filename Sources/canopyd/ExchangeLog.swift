@@ -34,7 +34,7 @@ enum ExchangeLog {
             Journal.write(
                 .exchangeFailing, (.profile, name), (.code, Problem.Code.refused.rawValue),
                 (.error, words), seconds)
-        case .failed(let failure) where failure.kind == .refused && isQuestion(job):
+        case .failed(let failure) where failure.kind == .refused && job.isQuestion:
             // Whoever asked is told; the session is as well as it was.
             Journal.write(
                 .exchangeFailing, (.profile, name), (.code, Problem.Code.refused.rawValue),
@@ -72,14 +72,6 @@ enum ExchangeLog {
             .rotationsMissed, (.profile, profile.name.text),
             (.generation, String(session.generation)), (.duration, text(gap.span)),
             (.missed, String(gap.missed)))
-    }
-
-    /// Whether a client asks something of the server that changes nothing in the profile.
-    private static func isQuestion(_ job: JobKind) -> Bool {
-        switch job {
-        case .identity, .sessions, .revokeSession: true
-        case .load, .signIn, .rotate, .signOut, .secondFactor, .examine: false
-        }
     }
 
     private static func recovered(_ profile: ServedProfile) {

@@ -37,6 +37,10 @@ final class ServedProfile {
     /// The question that it is the job for, if it is one; never a request that carries a secret, which
     /// has to be gone with its job.
     var question: Request?
+
+    /// The generation whose token the server did not take either, though it was new: whoever asks each
+    /// moment is not to have it renewed each time.
+    var renewedInVain: Generation?
     var requests: [Request] = []
 
     /// Sign-ins that wait for a second factor, oldest first.
@@ -67,7 +71,7 @@ final class ServedProfile {
 
         /// The generation whose access token the server did not take, and its words; nil while it has
         /// taken all that it was asked with.
-        var refused: (generation: Generation?, words: String)?
+        var refused: (generation: Generation, words: String)?
 
         enum Kind {
             case signIn(Secret)

@@ -84,6 +84,33 @@ struct KeptSlotTests {
         #expect(step(signIn, at: 801) == .rotate(mayPresent: false))
     }
 
+    @Test("A sign-in or sign-out that fails leaves it kept, and so does a question that dies")
+    func failures() {
+        let failures: [(job: JobKind, outcome: ExchangeOutcome)] = [
+            (.signIn, .rejected(Rejection(.credentials, "no"))),
+            (.secondFactor, .failed(Failure(.noAnswer, "reset"))),
+            (.signOut, .failed(Failure(.serverError, "503"))),
+        ]
+        for (job, outcome) in failures {
+            var machine = Self.kept()
+            machine.exchangeBegan(job, at: Example.moment(722).boot)
+            machine.exchangeProgressed(.presenting, at: Example.moment(723))
+            machine.exchangeEnded(outcome, at: Example.moment(724), draw: 0)
+            #expect(machine.slot == .kept(until: Example.moment(735).boot))
+            #expect(step(machine, at: 735) == .rotate(mayPresent: false))
+            // A keyring that was killed, and only read, would seem to have been reset.
+            machine.keyringDoubted()
+            #expect(step(machine, at: 725) == .rotate(mayPresent: false))
+        }
+        for job in JobKind.allCases where job.isQuestion {
+            var machine = Self.kept()
+            machine.exchangeBegan(job, at: Example.moment(722).boot)
+            machine.exchangeDied(
+                "killed", holdsSuccessor: true, at: Example.moment(724), draw: 0)
+            #expect(machine.slot == .kept(until: Example.moment(735).boot))
+        }
+    }
+
     @Test("With a successor that is not stored, a slow keyring leaves the profile degraded")
     func slowness() {
         var machine = Self.kept()

@@ -102,6 +102,28 @@ struct SimulatedLawTests {
         #expect(report.slotKeptFor == .seconds(15))
     }
 
+    @Test("A failure after a late store does not leave the slot its old time")
+    func lateFailure() throws {
+        for failing in ["read item", "read state"] {
+            let world = ScriptedWorld(Example.session(3), marked: 3)
+            world.keyringWritesAtOnce = false
+            world.slot = .session(Example.session(4))
+            world.interference = (
+                "sync",
+                { $0.faults = [(failing, 1, Failure(.keyringUnavailable, "no answer"))] }
+            )
+            let outcome = try Rotation(
+                in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(1)
+            ).run()
+            guard case .session(let report) = outcome else {
+                Issue.record("what was stored a moment ago would be settled a second later")
+                return
+            }
+            #expect(report.storeFailure?.kind == .keyringUnavailable && !world.isSlotEmpty)
+            #expect(world.heldSession?.header.generation == 4)
+        }
+    }
+
     @Test("The last exchange waits until a late keyring has written")
     func lastExchange() throws {
         let world = ScriptedWorld(Example.session(3), marked: 2)
@@ -145,6 +167,22 @@ struct SimulatedLawTests {
         }
         #expect(wait == .seconds(9) && report.slotKeptFor == .seconds(9))
         #expect(world.count("present") == 0)
+    }
+
+    @Test("A sign-out that needs a new token waits for what the slot keeps")
+    func keptSignOut() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.keyringWritesAtOnce = false
+        world.slot = .session(Example.session(3))
+        world.answers = [Example.envelope(401, "not this one")]
+        let outcome = try SignOut(in: world, isLocal: false, slotKeptFor: .seconds(9)).run()
+        guard case .failed(let failure) = outcome, failure.kind == .throttled else {
+            Issue.record("it ended as something else")
+            return
+        }
+        #expect(failure.wait == .seconds(9))
+        #expect(world.count("write item") == 0 && world.count("present a") == 0)
+        #expect(!world.isSlotEmpty && world.heldSession != nil)
     }
 
     @Test("A late keyring that lost a sign-in, and brings back the one before, is given it again")

@@ -199,6 +199,8 @@ struct FailureTests {
             (["revoke"], "ID"), (["revoke", ""], "empty"), (["revoke", "a", "b"], "no other"),
             (["refresh", "--if-generation", "x"], "--if-generation"),
             (["logout", "--all", "-p", "x"], "exclude"), (["--bogus"], "--bogus"),
+            (["curl", "-sS", "https://x.example/"], "put -- before"),
+            (["exec", "--bogus", "true"], "put -- before"),
         ] as [([String], String)])
     func usage(arguments: [String], words: String) throws {
         let daemon = try FakeDaemon { _ in .token("t") }

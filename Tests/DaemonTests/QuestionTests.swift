@@ -44,6 +44,26 @@ struct QuestionTests {
         try stage.server.expectNoIncident()
     }
 
+    @Test("Where a new token is refused as well, whoever asks again has none renewed")
+    func renewedInVain() throws {
+        let stage = try Stage(lifetime: 40)
+        try stage.logIn()
+        try stage.server.plan("echo-body", #","on":"me","status":401,"count":1000"#)
+        for _ in 1...3 {
+            let answer = try stage.ask("GET", "/v1/profiles/default/identity")
+            #expect(answer.status == 502)
+            #expect(try answer.code == "refused")
+            // Longer than lies between two rotations at the least.
+            usleep(4_500_000)
+        }
+        #expect(try stage.server.refreshes() == 1)
+        // The next token may be another matter.
+        try stage.server.heal()
+        try stage.expectRotation()
+        #expect(try stage.ask("GET", "/v1/profiles/default/identity").status == 200)
+        try stage.server.expectNoIncident()
+    }
+
     @Test("Where the session has ended, or cannot be renewed, that is the answer")
     func notRenewed() throws {
         let stage = try Stage()

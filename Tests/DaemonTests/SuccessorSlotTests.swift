@@ -100,11 +100,47 @@ struct SuccessorSlotTests {
         try expectStored(stage)
     }
 
+    @Test("canopyd stopped at a shutdown: a last attempt to store is made all the same")
+    func shutdown() throws {
+        let desktop = try PrivateDesktop()
+        let logind = try Logind(desktop)
+        let stage = try stageWithSuccessor(on: desktop)
+        try eventually("the exchange leaves the slot to canopyd") {
+            try stage.exchanges().isEmpty
+        }
+        try logind.prepare(.shutdown, true)
+        // By now it has heard of it: nothing is started that could be put off.
+        try stage.desktop.unlock()
+        sleep(3)
+        #expect(try stage.desktop.storedSession()?.number("generation") == 0)
+        #expect(try stage.daemon.end(by: SIGTERM) == 0)
+        #expect(try stage.desktop.storedSession()?.number("generation") == 1)
+        try stage.server.expectNoIncident()
+    }
+
+    @Test("A question to the server does not hold up the stop of a canopyd whose slot is full")
+    func stopWhileAsking() throws {
+        let stage = try stageWithSuccessor()
+        try eventually("the exchange leaves the slot to canopyd") {
+            try stage.exchanges().isEmpty
+        }
+        try stage.server.plan("hold", #","on":"me""#)
+        let client = try stage.daemon.connect()
+        try client.send(Stage.request("GET", "/v1/profiles/default/identity"))
+        try eventually("the server holds its answer back") { try stage.server.held() == 1 }
+        let clock = ContinuousClock()
+        let stop = clock.now
+        #expect(try stage.daemon.end(by: SIGTERM) == 0)
+        // The server would be waited for for 30 s.
+        #expect(clock.now - stop < .seconds(10))
+    }
+
     /// The server has rotated, the keyring is lost, and the successor is in the slot.
     private func stageWithSuccessor(
-        _ loss: Loss = .locked, manager: ServiceManager? = nil
+        _ loss: Loss = .locked, manager: ServiceManager? = nil, on desktop: PrivateDesktop? = nil
     ) throws -> Stage {
-        let stage = try Stage(lifetime: 60, sandbox: ["--grace", "60"], manager: manager)
+        let stage = try Stage(
+            lifetime: 60, sandbox: ["--grace", "60"], on: desktop, manager: manager)
         try stage.logIn()
         try stage.server.plan("hold")
         let client = try stage.daemon.connect()

@@ -23,7 +23,8 @@ package struct Job: Sendable, Equatable {
     /// Rotations: whether the token may be presented.
     package var mayPresent = false
 
-    /// Rotations: for how long the slot still keeps what was reported as stored; nil if nothing was.
+    /// Rotations and sign-outs: for how long the slot still keeps what was reported as stored; nil if
+    /// nothing was.
     package var slotKeptFor: TimeSpan?
 
     /// Rotations: whether nobody may come after it, so that what a late keyring has not written for sure is

@@ -34,18 +34,19 @@ package struct Rotation<World: ExchangeWorld> {
     /// Steps 2 to 6, for a caller that holds the lock.
     package func runLocked() throws(World.Interruption) -> ExchangeOutcome {
         var keptUntil = slotKeptFor.map { world.now().boot + $0 }
+        var untold: StoredSession?
         while true {
             let state: StateContents
             switch try world.readState() {
             case .found(let contents): state = contents
-            case .failed(let failure): return .failed(failure)
+            case .failed(let failure): return failed(failure, untold)
             }
             let item: ItemContents
             switch try world.readItem(knowing: state.signIns) {
             case .found(let contents): item = contents
             case .failed(let failure):
                 // What is known to be stored is not what waits for the keyring.
-                return keptUntil == nil ? try unread(failure, state) : .failed(failure)
+                return keptUntil == nil ? try unread(failure, state) : failed(failure, untold)
             }
             let slot = try world.readSlot()
             if case .session(let stored) = item, case .session(let successor) = slot,
@@ -75,6 +76,7 @@ package struct Rotation<World: ExchangeWorld> {
                         SessionReport(successor, isAmbiguous: false, storeFailure: failure))
                 }
                 keptUntil = world.now().boot + RotationTiming.lateStoreHold
+                if !world.keyringWritesAtOnce { untold = successor }
             case (.confirmSuccessor, .session(let stored), _):
                 if let failure = try confirm(stored) {
                     return .session(
@@ -104,6 +106,13 @@ package struct Rotation<World: ExchangeWorld> {
                 preconditionFailure("the guard decided about a session that was not read")
             }
         }
+    }
+
+    /// A failure; after `untold` was stored in a late keyring it is one to store: canopyd does not know of
+    /// the time that began with it, and would have the slot emptied too early.
+    private func failed(_ failure: Failure, _ untold: StoredSession?) -> ExchangeOutcome {
+        guard let untold else { return .failed(failure) }
+        return .session(SessionReport(untold, isAmbiguous: false, storeFailure: failure))
     }
 
     /// The keyring cannot be read: what waits for it in the slot goes on waiting, and its access token

@@ -4,11 +4,14 @@
 package struct SignOut<World: ExchangeWorld> {
     private let world: World
     private let isLocal: Bool
+    private let slotKeptFor: TimeSpan?
 
-    /// `isLocal` forgets the session here and leaves it alive on the server until it expires.
-    package init(in world: World, isLocal: Bool) {
+    /// `isLocal` forgets the session here and leaves it alive on the server until it expires;
+    /// `slotKeptFor`: for how long the slot still keeps what was reported as stored.
+    package init(in world: World, isLocal: Bool, slotKeptFor: TimeSpan? = nil) {
         self.world = world
         self.isLocal = isLocal
+        self.slotKeptFor = slotKeptFor
     }
 
     /// The validity that an access token needs to be worth sending.
@@ -106,7 +109,9 @@ package struct SignOut<World: ExchangeWorld> {
     private func endWithNewToken(
         _ state: StateContents
     ) throws(World.Interruption) -> Failure? {
-        switch try Rotation(in: world, known: nil, mayPresent: true).runLocked() {
+        let rotation = Rotation(
+            in: world, known: nil, mayPresent: true, slotKeptFor: slotKeptFor)
+        switch try rotation.runLocked() {
         case .session(let report):
             guard report.storeFailure == nil,
                 case .found(.session(let rotated)) = try world.readItem(knowing: state.signIns),

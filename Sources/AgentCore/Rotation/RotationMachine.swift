@@ -365,8 +365,9 @@ package struct RotationMachine: Sendable {
         switch progress {
         case .presenting:
             exchange.isPresenting = true
-            // Before it presents, an exchange has emptied a slot that was kept.
-            if case .kept = slot { slot = .empty }
+            // Before it presents, a rotation has emptied a slot that was kept. A sign-in or a sign-out
+            // has not, and leaves it so where it fails.
+            if exchange.job == .rotate, case .kept = slot { slot = .empty }
         case .retrying(let failure):
             let told = isUnstored ? failure.asOfUnstored : failure
             exchange.retrying = told
@@ -422,7 +423,8 @@ package struct RotationMachine: Sendable {
             return  // Its report came first.
         }
         lastEnd = now.boot
-        if holdsSuccessor { slot = .unstored }
+        // Not of a question, which does not touch the slot: what is kept is still known to be stored.
+        if holdsSuccessor, !exchange.job.isQuestion { slot = .unstored }
         let failure = exchange.death(detail)
         switch exchange.job {
         case .rotate, .load:

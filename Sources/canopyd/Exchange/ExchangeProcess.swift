@@ -26,7 +26,7 @@ final class ExchangeProcess {
     static let farewellPatience = TimeSpan.seconds(5)
 
     /// Not the job itself: a password in it is to be gone once it is sent.
-    private let kind: JobKind
+    let kind: JobKind
     private let process: pid_t
     private let channel: FileDescriptor
     private let loop: EventLoop
