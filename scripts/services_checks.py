@@ -53,7 +53,11 @@ def overlap(world):
     """Two profiles whose attributes overlap stay apart"""
     world.sign_in("work", "work-2", "wor")
     world.rotate("work")
-    status, body = world.ask("POST", "/v1/profiles/work/logout", timeout=30)
+    for attempt in range(3):
+        # KWallet, on a busy machine, has been seen to answer once with a secret that libsecret cannot decrypt.
+        status, body = world.ask("POST", "/v1/profiles/work/logout", timeout=30)
+        if status != 503 or body.get("code") != "keyring_unavailable":
+            break
     if status != 204:
         raise Failed(f"the sign-out of work was answered {status}: {words(body)}")
     world.expected.discard("work")

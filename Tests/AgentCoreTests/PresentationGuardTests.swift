@@ -112,7 +112,20 @@ struct PresentationGuardTests {
             dead: Self.dead(.signedOut).dead)
         #expect(
             PresentationGuard.decide(Self.evidence(signIns: signIns))
-                == .signInRequired(.signedOut))
+                == .signInRequired(.keyringReset))
+    }
+
+    @Test(
+        "How an earlier sign-in ended does not end the present one, whose item is gone",
+        arguments: [SignInReason.signedOut, .revokedOrExpired])
+    func earlierEnd(_ reason: SignInReason) {
+        #expect(
+            PresentationGuard.decide(
+                Self.evidence(signIns: Self.dead(reason, current: Example.otherSignIn)))
+                == .signInRequired(.keyringReset))
+        #expect(
+            PresentationGuard.decide(Self.evidence(signIns: Self.dead(reason, current: nil)))
+                == .signInRequired(reason))
     }
 
     @Test("Another anchor, another inode, another birth, or none: the directory was restored")

@@ -226,6 +226,27 @@ struct SimulatedLawTests {
         #expect(world.heldSession?.header.generation == 4)
     }
 
+    @Test("An item that was stored later than its slot is the slot's, with a later hold")
+    func laterHold() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.keyringWritesAtOnce = false
+        world.faults = [("write item 4", 3, Failure(.keyringLocked, "locked"))]
+        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+        guard case .session(let slot) = world.slot else {
+            Issue.record("the slot was emptied at once")
+            return
+        }
+        #expect(world.heldSession?.header.notBefore != slot.header.notBefore)
+        let outcome = try Rotation(
+            in: world, known: nil, mayPresent: false, slotKeptFor: .zero
+        ).run()
+        guard case .session(let report) = outcome else {
+            Issue.record("what was stored is not taken for stored")
+            return
+        }
+        #expect(report.storeFailure == nil && world.isSlotEmpty)
+    }
+
     @Test("Where the keyring writes late, the old sign-in counts until the new one has rotated")
     func lateWriter() throws {
         let world = ScriptedWorld(Example.session(3), marked: 2)

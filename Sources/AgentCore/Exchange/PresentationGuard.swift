@@ -69,7 +69,12 @@ package enum PresentationGuard {
             return absent(evidence)
         }
         guard let signIns = evidence.signIns else { return .signInRequired(.restoredCopy) }
-        if let death = signIns.death(of: item.signIn) { return .signInRequired(death.reason) }
+        if let death = signIns.death(of: item.signIn) {
+            // How an earlier sign-in ended says nothing of the present one, whose item is gone: of a
+            // keyring that writes late, or was restored.
+            let isEarlier = item.signIn != signIns.current && signIns.expectsItem
+            return .signInRequired(isEarlier ? .keyringReset : death.reason)
+        }
         guard signIns.knowsAlive(item.signIn) else { return .signInRequired(.restoredCopy) }
         let mark = highestMark(of: item.signIn, evidence)
         if let mark, item.generation < mark { return .signInRequired(.restoredCopy) }
