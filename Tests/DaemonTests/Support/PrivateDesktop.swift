@@ -191,7 +191,9 @@ final class PrivateDesktop {
     /// The stored session of a profile, as it lies in the keyring; nil if there is none.
     func storedSession(_ profile: String = "default") throws -> JSONObject? {
         if let double {
-            return try double.items(of: profile).first.map { try JSONObject($0.secret) }
+            // One that was emptied stands for none: KeePassXC asks before it deletes.
+            return try double.items(of: profile).first { !$0.secret.isEmpty }
+                .map { try JSONObject($0.secret) }
         }
         let found = try lookUp(profile)
         return try found.wasGiven ? JSONObject(found.output) : nil
