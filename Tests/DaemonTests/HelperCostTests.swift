@@ -5,7 +5,7 @@ import Testing
 /// Counted and not timed; `bench/run` measures the same commands in milliseconds.
 @Suite("What a command costs that hands a token on", .timeLimit(.minutes(25)), .serialized)
 struct HelperCostTests {
-    @Test("H13: a token takes at most three quarters more system calls than the least that C can do")
+    @Test("H13: a token takes at most three quarters more system calls than C can do with")
     func calls() throws {
         let stage = try Stage()
         try stage.logIn()
