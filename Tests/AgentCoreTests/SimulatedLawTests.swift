@@ -247,6 +247,17 @@ struct SimulatedLawTests {
         #expect(report.storeFailure == nil && world.isSlotEmpty)
     }
 
+    @Test("The item of a late keyring names a hold that begins with its store")
+    func holdFromStore() throws {
+        let world = ScriptedWorld(Example.session(3), marked: 2)
+        world.keyringWritesAtOnce = false
+        world.faults = [("write item 4", 3, Failure(.keyringLocked, "locked"))]
+        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+        let notBefore = try #require(world.heldSession?.header.notBefore)
+        let left = notBefore.remaining(at: world.now(), boot: world.boot)
+        #expect(left == RotationTiming.lateStoreHold)
+    }
+
     @Test("Where the keyring writes late, the old sign-in counts until the new one has rotated")
     func lateWriter() throws {
         let world = ScriptedWorld(Example.session(3), marked: 2)

@@ -98,7 +98,14 @@ struct SecrecyTests {
         }
     }
 
+    /// What a stopped process can write to: one that goes on unmaps what it has wiped.
     private func writableMemory(of pid: pid_t) throws -> [[UInt8]] {
+        kill(pid, SIGSTOP)
+        defer { kill(pid, SIGCONT) }
+        try eventually("it stands still") {
+            let stat = String(decoding: try read("/proc/\(pid)/stat"), as: UTF8.self)
+            return stat.split(separator: ")").last?.hasPrefix(" T") == true
+        }
         let maps = String(decoding: try read("/proc/\(pid)/maps"), as: UTF8.self)
         let descriptor = open("/proc/\(pid)/mem", O_RDONLY | O_CLOEXEC)
         try #require(descriptor >= 0)

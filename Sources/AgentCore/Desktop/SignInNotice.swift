@@ -117,7 +117,9 @@ package struct SignInNotice: Sendable {
 
     /// Whether something can be asked for at all: what is known from before a restart comes in profile
     /// by profile, and is one notice.
-    private var isReady: Bool { phase == .ready && ended.values.allSatisfy(\.isHeard) }
+    private var isReady: Bool {
+        phase == .ready && ended.values.allSatisfy(\.isHeard)
+    }
 
     /// Whether it matters who offers notifications.
     package var needsService: Bool {
