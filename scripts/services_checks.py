@@ -269,6 +269,8 @@ def limits(world):
     world.sign_in(profile)
     world.rotate(profile)
     world.wait_settled()
+    # KeePassXC's file is a quarter of a megabyte by now, and written in its own time.
+    time.sleep(3)
     world.kill_daemon()
     world.restart_service()
     world.start_daemon()

@@ -239,7 +239,7 @@ class Skopeo(Consumer):
     def linked(self):
         home = self.directory / "other"
         (home / ".local/bin").mkdir(parents=True)
-        block = example("docs/integrations.md", "sh", 'ln -s "$(command -v canopyctl)"')
+        block = example("docs/integrations.md", "sh", 'ln -sf "$(command -v canopyctl)"')
         self.stage.succeed("bash", "-euc", block, environment={"HOME": str(home)})
         link = home / ".local/bin/docker-credential-canopy"
         output = self.stage.succeed(

@@ -78,7 +78,7 @@ package struct Rotation<World: ExchangeWorld> {
                 keptUntil = world.now().boot + RotationTiming.lateStoreHold
                 if !world.keyringWritesAtOnce { untold = successor }
             case (.confirmSuccessor, .session(let stored), _):
-                if let failure = try confirm(stored) {
+                if let failure = try settle(stored) {
                     return .session(
                         SessionReport(stored, isAmbiguous: false, storeFailure: failure))
                 }
@@ -307,6 +307,23 @@ package struct Rotation<World: ExchangeWorld> {
     /// Written, read back and equal, and safe from a power cut.
     private func store(_ session: StoredSession) throws(World.Interruption) -> Failure? {
         try ItemStore(world).store(session)
+    }
+
+    /// What the slot has kept is in the keyring: sees to it that it stays there without the slot.
+    ///
+    /// A keyring that writes late may have missed it: KeePassXC starts no second saving while one is
+    /// under way, and two writes of an exchange are closer together than that takes. What is
+    /// written now is the same session, with its hold told anew, for the same bytes are no change.
+    private func settle(_ stored: StoredSession) throws(World.Interruption) -> Failure? {
+        guard !world.keyringWritesAtOnce, let notBefore = stored.header.notBefore else {
+            return try confirm(stored)
+        }
+        let now = world.now()
+        let left = notBefore.remaining(at: now, boot: world.boot)
+        var settled = stored
+        settled.header.notBefore =
+            left > .zero ? NotBefore(since: Stamp(now, boot: world.boot), span: left) : nil
+        return try store(settled)
     }
 
     /// An exchange may have died between writing and syncing: makes up for what it left out.
