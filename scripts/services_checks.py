@@ -372,6 +372,8 @@ def run(kind, name, root, bin, count):
             if verdict == "failed" and kind.crashes and world.service.has_crashed():
                 # Whoever uses it starts it again; what it has cost so far, the same check finds.
                 world.service.start()
+                # What it has lost is made again, out of the slots.
+                world.made += len(world.expected) + 1
                 verdict, said = outcome(check, world, count)
             yield check, verdict, said, time.monotonic() - began
     finally:
