@@ -2,6 +2,8 @@
 import ctypes, http.client, json, os, random, signal, socket, subprocess, time
 from pathlib import Path
 
+from unix_connection import UnixConnection
+
 # What the server may do to a refresh, by the row of the table of answers that it stands for. "no-refresh-token" and the
 # refusals make canopyd stop and keep the token: it goes on on demand, so `settle` asks as a user would.
 FAULTS = {
@@ -25,17 +27,6 @@ FAULTS = {
 }
 KINDS = {"exchange": 6, "canopyd": 3, "keyring": 1, "all": 1}
 PASSWORD = b"soak"
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
-        super().__init__("canopyd", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 class World:

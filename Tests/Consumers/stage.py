@@ -1,8 +1,12 @@
 """A canopyd with a server, for programs that are not ours; bus, keyring and home are scripts/with-keyring's."""
-import http.client, json, os, re, shutil, socket, subprocess, sys, time
+import http.client, json, os, re, shutil, subprocess, sys, time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from unix_connection import UnixConnection
+
 PROGRAMS = ["canopyd", "canopyd-exchange", "canopyctl", "canopy-sandbox"]
 
 
@@ -33,17 +37,6 @@ def until(what, condition, seconds=60):
         if time.monotonic() > end:
             raise Failure(f"{what} did not come within {seconds} s")
         time.sleep(0.05)
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
-        super().__init__("canopyd", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 class Server:

@@ -1,16 +1,6 @@
 # What the journal has of canopyd: fields, messages with an explanation, no secret, no flood. Read by
 # scripts/systemd-test.
 
-# Fields of the last line of a kind: journal_fields exchange_failed CANOPYD_PROFILE …
-journal_fields() {
-    local event=$1
-    shift
-    user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$event -n 1 -o json --no-pager" |
-        python3 -c '
-import json, sys
-line = json.load(sys.stdin)
-print(" ".join(str(line.get(name, "-")) for name in sys.argv[1:]))' "$@"
-}
 lines_of() {
     user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$1 -o cat --no-pager | wc -l"
 }

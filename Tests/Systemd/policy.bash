@@ -30,16 +30,6 @@ system_credential() {
         sh -c 'cat \"\$CREDENTIALS_DIRECTORY/default\"'"
 }
 digest() { sha256sum | cut -c 1-16; }
-# Fields of the last line of a kind: fields denied CANOPYD_UNIT …
-fields() {
-    local event=$1
-    shift
-    user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$event -n 1 -o json --no-pager" |
-        python3 -c '
-import json, sys
-line = json.load(sys.stdin)
-print(" ".join(str(line.get(name, "-")) for name in sys.argv[1:]))' "$@"
-}
 
 begin() {
     start_sandbox 900
@@ -60,9 +50,9 @@ units() {
     same "$(tail -n 1 <<<"$said")" 403 "the answer to bad.service"
     contains "$said" "unit bad.service) may not use profile default"
     contains "$said" "AllowUnit=bad.service"
-    same "$(fields denied CANOPYD_PROFILE CANOPYD_UNIT CANOPYD_UID PRIORITY)" \
+    same "$(journal_fields denied CANOPYD_PROFILE CANOPYD_UNIT CANOPYD_UID PRIORITY)" \
         "default bad.service 4242 4" "profile, unit, uid and priority of a denial"
-    same "$(fields granted CANOPYD_PROFILE CANOPYD_UNIT CANOPYD_GENERATION PRIORITY)" \
+    same "$(journal_fields granted CANOPYD_PROFILE CANOPYD_UNIT CANOPYD_GENERATION PRIORITY)" \
         "default good.service 0 6" "profile, unit, generation and priority of a grant"
     # What is below a unit is in it, and a user's unit is in its manager's.
     policy 'AllowUnit=user@4242.service'
@@ -88,7 +78,7 @@ credentials_of_users() {
     user_credential bad || status=$?
     # EXIT_CREDENTIALS
     same "$status" 243 "the exit status of bad.service"
-    same "$(fields denied CANOPYD_UNIT CANOPYD_UID)" "bad.service 4242" "who was denied"
+    same "$(journal_fields denied CANOPYD_UNIT CANOPYD_UID)" "bad.service 4242" "who was denied"
 }
 check "LoadCredential= of the user's units: one that is named starts with the token, another not at all" \
     credentials_of_users
@@ -98,7 +88,7 @@ credentials_of_system() {
     same "$(system_credential good | digest)" "$(digest <"$MACHINE/credential")" "the credential"
     system_credential bad >/dev/null || status=$?
     same "$status" 243 "the exit status of bad.service"
-    same "$(fields denied CANOPYD_UNIT)" bad.service "who was denied"
+    same "$(journal_fields denied CANOPYD_UNIT)" bad.service "who was denied"
 }
 check "LoadCredential= of the system's units, of another user: the same" credentials_of_system
 
@@ -119,9 +109,9 @@ print(count)'"
 }
 forged() {
     [ "$(forge '')" -gt 1048576 ]
-    contains "$(fields denied CANOPYD_REASON)" "it asks as good.service, and is not in that unit"
+    contains "$(journal_fields denied CANOPYD_REASON)" "it asks as good.service, and is not in that unit"
     [ "$(forge 'systemd-run --user --quiet --pipe --wait --collect --unit=bad')" -gt 1048576 ]
-    same "$(fields denied CANOPYD_UNIT)" bad.service "who forged it"
+    same "$(journal_fields denied CANOPYD_UNIT)" bad.service "who forged it"
     # Within the unit it is the unit that asks, by whichever of its programs.
     ! forge 'systemd-run --user --quiet --pipe --wait --collect --unit=good' 2>"$MACHINE/forged"
     contains "$(cat "$MACHINE/forged")" "something else than zeroes"
@@ -135,7 +125,7 @@ executables() {
     said=$(as_unit bad)
     same "$(tail -n 1 <<<"$said")" 403 "the answer to curl"
     contains "$said" "canopyd runs in a user namespace (PrivateUsers=)"
-    contains "$(fields configuration_ignored CANOPYD_LINE)" "AllowExecutable= lets nobody in"
+    contains "$(journal_fields configuration_ignored CANOPYD_LINE)" "AllowExecutable= lets nobody in"
     same "$(as_unit good | tail -n 1)" 200 "the answer to good.service"
     user 'install -Dm644 /opt/canopyd/systemd/executables.conf \
         ~/.config/systemd/user/canopyd.service.d/executables.conf
@@ -143,7 +133,7 @@ executables() {
     systemctl --user restart canopyd.service
     cp /usr/bin/curl ~/other-curl'
     same "$(as_unit bad | tail -n 1)" 200 "the answer to curl"
-    same "$(fields granted CANOPYD_EXECUTABLE CANOPYD_UNIT)" "/usr/bin/curl bad.service" \
+    same "$(journal_fields granted CANOPYD_EXECUTABLE CANOPYD_UNIT)" "/usr/bin/curl bad.service" \
         "executable and unit of a grant"
     said=$(user '~/other-curl -sS -m 20 --unix-socket $XDG_RUNTIME_DIR/canopyd/agent.sock \
         http://canopyd/v1/token')
