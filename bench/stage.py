@@ -1,9 +1,13 @@
 """A desktop with a sandbox and a canopyd on it, for what is measured of the release build."""
-import http.client, json, os, re, socket, subprocess, sys, time
+import json, os, re, socket, subprocess, sys, time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from unix_connection import UnixConnection
+
 RELEASE = ROOT / ".build" / "release"
 # The programs as they are installed, which is what is measured: without their symbols, and written from one end to the
 # other. A file that the linker has written, page here and page there, lies in small pieces in the page cache, and mapping
@@ -31,19 +35,8 @@ def enter_desktop(script):
     os.execv(with_keyring, [with_keyring, str(Path(script).resolve()), *sys.argv[1:], "--inside"])
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("canopyd", timeout=60)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-
 def request(path, method, target, body=None):
-    connection = UnixConnection(path)
+    connection = UnixConnection(path, 60)
     connection.request(method, target, json.dumps(body) if body else None)
     answer = connection.getresponse()
     text = answer.read()
