@@ -33,6 +33,7 @@ files() {
 }
 check "ProtectSystem=, ProtectHome=, PrivateTmp=: it writes state and runtime directory, and nothing else" files
 
+# ProtectProc= cannot be seen at work: see the unit.
 kernel() {
     found "tunables read-only" "control-groups read-only" "read-kernel-log ENOENT" \
         "devices null" "host-name EPERM" "clock EPERM" \
