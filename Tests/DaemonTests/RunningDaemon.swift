@@ -66,8 +66,17 @@ final class RunningDaemon {
     }
 
     /// How many descriptors it has open; root's to know, since its memory is nobody's to read.
-    func descriptors() throws -> Int {
-        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
+    func descriptors() throws -> Int { try openFiles().count }
+
+    /// What its descriptors are, without the numbers that the kernel gives pipes and sockets.
+    func openFiles() throws -> [String] {
+        let directory = "/proc/\(pid)/fd"
+        return try FileManager.default.contentsOfDirectory(atPath: directory).map { number in
+            // One that is closed meanwhile was open a moment ago.
+            let link = try? FileManager.default.destinationOfSymbolicLink(
+                atPath: directory + "/" + number)
+            return String((link ?? "closed").prefix { $0 != "[" })
+        }.sorted()
     }
 }
 
