@@ -32,6 +32,7 @@ MACHINE_OPTIONS+=" --bind=$MACHINE/tpm:/opt/tpm --setenv=$tpm_variable"
 no_libraries() {
     local output status=0
     start_tpm
+    user 'rm -rf ~/.local/share/keyrings'
     root 'rm -f /etc/credstore.encrypted/*
     for library in /usr/lib/*/libtss2-esys.so.0; do mv $library $library.away; done'
     output=$(setup --apply --seal-with tpm2 2>&1) || status=$?
