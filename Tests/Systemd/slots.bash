@@ -167,7 +167,7 @@ doctor_mends() {
     printf "[Unit]\nStartLimitIntervalSec=10\n[Service]\nFileDescriptorStoreMax=0\nKillMode=mixed\nOOMPolicy=stop\nTimeoutStopSec=20\n" \
         >~/.config/systemd/user/canopyd.service.d/test.conf'
     # Older managers do not see files that are new.
-    if has_254; then
+    if [ "$version" -ge 257 ]; then
         contains "$(unit_finding detail)" "have changed"
         same "$(unit_finding verdict)" failed "the verdict on files that the manager has not read"
     fi
