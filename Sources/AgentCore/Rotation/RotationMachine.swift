@@ -126,6 +126,8 @@ package struct RotationMachine: Sendable {
     private let boot: BootID
     /// Deaths of exchanges in a row, for quick repetitions within the server's grace.
     private var deaths = 0
+    /// The wait that the next one after them grows from, once they are backed off from.
+    private var deathBackOff: TimeSpan?
     /// The end of the last exchange, so that nobody can make us spin.
     private var lastEnd: BootTime?
 
@@ -383,7 +385,10 @@ package struct RotationMachine: Sendable {
             return  // It was declared dead before its report was read.
         }
         lastEnd = now.boot
-        deaths = 0
+        if !leavesRepetition(outcome, of: exchange) {
+            deaths = 0
+            deathBackOff = nil
+        }
         switch outcome {
         case .session(let report):
             take(report, from: exchange.job, at: now, draw: draw)
@@ -413,6 +418,18 @@ package struct RotationMachine: Sendable {
         }
     }
 
+    /// Whether the token that an exchange has died with is still to be presented again: this one has
+    /// only looked, and put the slot in order that was left.
+    private func leavesRepetition(_ outcome: ExchangeOutcome, of exchange: Exchange) -> Bool {
+        switch outcome {
+        case .session(let report), .tooEarly(let report, _):
+            report.isAmbiguous && !exchange.isPresenting
+        case .failed, .signInRequired, .signedOut, .rejected, .challenged, .document,
+            .tokenRefused:
+            false
+        }
+    }
+
     /// The exchange ended without a report: killed, crashed, or never started.
     ///
     /// `holdsSuccessor` where it has left the slot full.
@@ -430,7 +447,9 @@ package struct RotationMachine: Sendable {
         case .rotate, .load:
             // The token may be spent, and the server's grace is short: at once, a few times.
             guard deaths < RotationTiming.quickRetries.count else {
-                return pause(failure, exchange, at: now, draw: draw)
+                pause(failure, exchange, orAfter: deathBackOff, at: now, draw: draw)
+                if case .paused(let pause) = phase { deathBackOff = pause.backOff }
+                return
             }
             lastFailure = (failure, now.wall)
             let wait = RotationTiming.quickRetries[deaths]
@@ -659,9 +678,10 @@ package struct RotationMachine: Sendable {
     }
 
     private mutating func pause(
-        _ failure: Failure, _ exchange: Exchange, at now: Moment, draw: Double
+        _ failure: Failure, _ exchange: Exchange, orAfter other: TimeSpan? = nil, at now: Moment,
+        draw: Double
     ) {
-        var last: TimeSpan?
+        var last = other
         if case .paused(let pause) = exchange.before { last = pause.backOff }
         pause(failure, after: last, at: now, draw: draw)
     }
