@@ -397,10 +397,3 @@ package struct Rotation<World: ExchangeWorld> {
         return .signInRequired(reason, words, account: session.header.account)
     }
 }
-
-extension SessionHeader {
-    /// What a status shows of the session while the keyring is locked.
-    package var account: KnownSignIns.Account {
-        KnownSignIns.Account(baseURL: baseURL, identity: identity, signedInAt: signedInAt)
-    }
-}
