@@ -166,7 +166,9 @@ package enum PresentationGuard {
     }
 
     /// Whether what is waited for is a hold, and not what a server asked for, which an attempt comes before.
-    private static func hasHold(_ item: SessionHeader) -> Bool { item.attemptedAt == nil }
+    private static func hasHold(_ item: SessionHeader) -> Bool {
+        item.attemptedAt == nil
+    }
 
     /// The floor counts from the last rotation; a sign-in is none.
     ///
