@@ -59,7 +59,7 @@ final class RunningDaemon {
 
     /// Anonymous memory in kB; 0 under a sanitizer, which keeps what is freed, to notice its use.
     func anonymousMemory() throws -> Int {
-        if ProcessInfo.processInfo.environment["CANOPYD_SANITIZED"] != nil { return 0 }
+        if Sanitizer.isOn { return 0 }
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
         return try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
