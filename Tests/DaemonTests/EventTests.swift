@@ -89,14 +89,14 @@ struct EventTests {
             try ended.last?.send("GET /v1/events HTTP/1.1\r\n\r\n")
         }
         let quietReader = try stage.daemon.connect()
-        quietReader.wait(upTo: 300)
+        quietReader.wait(upTo: 100)
         try quietReader.send("GET /v1/events?profile=p1 HTTP/1.1\r\n\r\n")
         #expect(try quietReader.answer(hasBody: false).status == 200)
         _ = try quietReader.text(upTo: "\n\n")
         #expect(try stage.connections() == ended.count + 2)
 
         var rounds = 0
-        try eventually(within: 300, "all but the quiet reader are closed") {
+        try eventually(within: 90, "all but the quiet reader are closed") {
             // A byte now and then does not buy more time.
             if rounds.isMultiple(of: 100) { for client in dripping { client.sendIfPossible("z") } }
             rounds += 1
@@ -181,7 +181,7 @@ extension Stage {
                 atPath: known, toPath: "\(state)/\(machine)/p\(index).json")
         }
         try startDaemon()
-        try eventually(within: 300, "all are served") {
+        try eventually(within: 90, "all are served") {
             try ask("GET", "/v1/profiles").json.objects("profiles")
                 .allSatisfy { try $0.text("state") != "refreshing" }
         }

@@ -4,8 +4,8 @@ import Foundation
 enum Sanitizer {
     static let isOn = ProcessInfo.processInfo.environment["CANOPYD_SANITIZED"] != nil
 
-    /// How many times as long anything may take under it.
-    static let slowness = isOn ? 20 : 1
+    /// How many times as long anything may take under it: that long is waited for it.
+    static let slowness = isOn ? 10 : 1
 }
 
 extension Duration {
