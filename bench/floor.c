@@ -47,13 +47,17 @@ static int listening(const char *path) {
     return listener;
 }
 
-// Serves what has come; 0 when the client is gone. Its clients send a whole head at once and wait
-// for the answer: a half one would be forgotten.
+// Serves what has come; 0 when the client is gone, or does not read. Its clients send whole heads
+// at once: a half one would be forgotten.
 static int serve(int client) {
     ssize_t count = recv(client, input, sizeof input, 0);
     if (count <= 0) return count < 0 && errno == EAGAIN;
-    if (!memmem(input, (size_t)count, "\r\n\r\n", 4)) return 0;
-    return send(client, reply, reply_size, MSG_NOSIGNAL) == (ssize_t)reply_size;
+    char *rest = input, *end = input + count, *found;
+    while ((found = memmem(rest, (size_t)(end - rest), "\r\n\r\n", 4))) {
+        if (send(client, reply, reply_size, MSG_NOSIGNAL) != (ssize_t)reply_size) return 0;
+        rest = found + 4;
+    }
+    return rest != input;
 }
 
 static int accept_one(int listener) {

@@ -1,5 +1,5 @@
-"""The Secret Services that people have, started without a human: see scripts/services."""
-import hashlib, os, signal, socket, struct, subprocess, sys, time, uuid
+"""The Secret Services that people have, and the tests' double, started without a human: see scripts/services."""
+import hashlib, json, os, signal, socket, struct, subprocess, sys, time, uuid
 from base64 import b64encode
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,6 +7,7 @@ from pathlib import Path
 import dbus, dbus.bus
 
 PASSWORD = b"services"
+DOUBLE = Path(__file__).resolve().parent.parent / "Tests/MockSecretService/mock-secret-service"
 NAME, ROOT = "org.freedesktop.secrets", "/org/freedesktop/secrets"
 SERVICE, COLLECTION, ITEM = (f"org.freedesktop.Secret.{part}" for part in ("Service", "Collection", "Item"))
 PROPERTIES = "org.freedesktop.DBus.Properties"
@@ -17,7 +18,7 @@ class Service:
 
     # Seconds from a store to the disk, as far as canopyd assumes; none for gnome-keyring.
     late = 0
-    # The system calls of a store, right after each of which it is killed.
+    # The system calls of a store, on entering each of which it is killed.
     calls_of_a_store = ()
     # Whether it makes an item only by a prompt; one that shows nothing while the collection is open.
     prompts_for_items = False
@@ -357,4 +358,35 @@ class KeePassXC(Service):
         return self.data / "keepassxc"
 
 
-SERVICES = [GnomeKeyring, KWallet, KeePassXC]
+class Double(Service):
+    """What stands in for the others in the project's tests, as it is in most of them: it writes at once, and goes by
+    the name of the one that does."""
+    title, key = "the tests' double", "double"
+    # A rotation stores twice, before it presents the refresh token and when it has the next. Each time a file is synced and
+    # takes the other's place, and the folder is synced.
+    calls_of_a_store = [("fsync", when) for when in (1, 2, 3, 4)] + [("rename", when) for when in (1, 2)]
+
+    def start(self, locked=False, bare=False):
+        command = [DOUBLE, "--file", self.files() / "items.json", "gnome-keyring-d"]
+        command += ["--locked"] * locked + ["--bare"] * bare
+        self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True)
+        if "ready" not in self.process.stdout.readline():
+            raise SystemExit(f"services: the double did not start; see {self.root}/service.log")
+
+    def unlock(self):
+        """As PAM unlocks gnome-keyring: without a signal to anybody."""
+        print(json.dumps({"do": "unlock", "collection": "login", "silently": True}), file=self.process.stdin, flush=True)
+        answer = json.loads(self.process.stdout.readline())
+        if answer:
+            raise SystemExit(f"services: the double did not unlock: {answer}")
+
+    def files(self):
+        return self.data / "double"
+
+    @classmethod
+    def version(cls):
+        return ""
+
+
+SERVICES = [GnomeKeyring, KWallet, KeePassXC, Double]

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import dbus
 
+from secret_services import Double, GnomeKeyring
+from services_calls import fill, same_answers
 from services_world import Failed, ServiceWorld, words
 
 # Seconds from the moment that the server lets its answer go to the death of the keyring: before, within and after the
@@ -148,7 +150,7 @@ def killed(world):
 
 
 def inject(world):
-    """Kills it right after a system call of a store."""
+    """Kills it on entering a system call of a store."""
     for number, (call, when) in enumerate(world.kind.calls_of_a_store):
         profile = f"s{number}"
         world.sign_in(profile)
@@ -315,13 +317,7 @@ def full_disk(world):
     world.wait_settled()
     seen = world.requests("full")
     filler = world.root / "data/filler"
-    with open(filler, "wb", buffering=0) as file:
-        for size in (1 << 16, 1 << 12, 1):
-            try:
-                while True:
-                    file.write(b"x" * size)
-            except OSError:
-                pass
+    fill(filler)
     status, body = world.refresh("full", timeout=20)
     presented, token = world.requests("full") > seen, world.token("full")
     filler.unlink()
@@ -350,10 +346,40 @@ WORLDS = {
     "copies": [restored, reset], "rotations": [rotations], "limits": [limits], "bare": [bare], "disk": [full_disk],
 }
 
+# What is no line of the table, and asked of the double alone: it has to be taken for gnome-keyring.
+DOUBLES_WORLDS = {"calls": [same_answers]}
+
+
+def worlds(kind):
+    return {**WORLDS, **DOUBLES_WORLDS} if kind is Double else WORLDS
+
+
+def run_calls(root, bin):
+    """A conversation with gnome-keyring, and the same with the double: without a canopyd, each on a disk of its own."""
+    pair = []
+    try:
+        for kind in (GnomeKeyring, Double):
+            world = ServiceWorld(kind, Path(root) / kind.key, bin)
+            pair.append(world)
+            world.root.mkdir()
+            mount(world.root)
+            world.start_bus()
+            world.service = kind(world.environment, world.root)
+            world.service.start()
+        began = time.monotonic()
+        verdict, said = outcome(same_answers, pair, 0)
+        yield same_answers, verdict, said, time.monotonic() - began
+    finally:
+        for world in pair:
+            world.finish()
+
 
 def run(kind, name, root, bin, count):
     """Yields (check, verdict, words, seconds)."""
     root = Path(root)
+    if name in DOUBLES_WORLDS:
+        yield from run_calls(root, bin)
+        return
     how, lifetime, sandbox = {}, 300, ()
     if name == "rotations":
         lifetime = 300 if kind.late else 20

@@ -24,7 +24,7 @@ def table(kinds, results, rotations):
     def result(kind, check):
         return next(found for found in results if found["service"] == kind.key and found["check"] == check.__name__)
 
-    titles = [f"{kind.title} {kind.version()}" for kind in kinds]
+    titles = [f"{kind.title} {kind.version()}".strip() for kind in kinds]
     lines = ["| what holds | " + " | ".join(titles) + " |", "| --- |" + " --- |" * len(kinds)]
     notes = []
     for checks in services_checks.WORLDS.values():

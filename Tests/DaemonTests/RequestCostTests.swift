@@ -11,6 +11,9 @@ struct RequestCostTests {
     /// `epoll_ctl` twice, two reads that find nothing and the end, another `epoll_wait`, and `close`.
     private static let callsOfFresh = 12
 
+    /// `epoll_wait`, `accept4`, `getsockopt`, `recvfrom`, `sendto`, which fails, and `close`.
+    private static let callsOfGone = 6
+
     private static let requests = 200
 
     /// For news of the world that may come meanwhile; on a busy machine more of it than on a quiet
@@ -45,6 +48,26 @@ struct RequestCostTests {
         #expect(
             calls.count <= Self.requests * Self.callsOfFresh + Self.strayCalls,
             "\(Self.byName(calls))")
+    }
+
+    @Test("One that has asked and is gone costs six calls, and then it is the others' turn")
+    func gone() throws {
+        let calls = try traced { stage in
+            // They are gone by the time that canopyd looks at the first.
+            kill(stage.daemon.pid, SIGSTOP)
+            for _ in 0..<Self.requests {
+                try stage.daemon.connect().send(Self.request)
+            }
+            kill(stage.daemon.pid, SIGCONT)
+            try stage.daemon.connect().expectService()
+        }
+        #expect(
+            calls.count <= Self.requests * Self.callsOfGone + Self.strayCalls,
+            "\(Self.byName(calls))")
+        #expect(
+            calls.count { $0 == "epoll_wait" } >= Self.requests - 1, "\(Self.byName(calls))")
+        #expect(
+            calls.count { $0 == "epoll_ctl" } <= Self.strayCalls, "who is gone is not watched")
     }
 
     /// The names of canopyd's calls from the first of a body's requests to the last.

@@ -58,7 +58,9 @@ package struct Peer: Equatable, Sendable {
         case ended
         /// Another process has its number by now.
         case replaced
-        /// `/proc` does not show it: a mount of `/proc` with `hidepid=`.
+        /// `/proc` does not show it.
+        ///
+        /// A mount of `/proc` with `hidepid=`, or `ProtectProc=` in the unit.
         case hidden
         /// The kernel does not let this process look: it is in a user namespace of its own, as in a
         /// unit with `PrivateUsers=`, or the program keeps others of its user from looking.
@@ -73,7 +75,7 @@ package struct Peer: Equatable, Sendable {
             case .outside: "it is outside the container that canopyd runs in"
             case .ended: "the process that connected has ended"
             case .replaced: "the process that connected has ended, and another has its number"
-            case .hidden: "/proc hides it (hidepid=)"
+            case .hidden: "/proc hides it (hidepid=, or ProtectProc= in canopyd's unit)"
             case .forbidden:
                 "the kernel does not let canopyd look at it: canopyd runs in a user namespace "
                     + "(PrivateUsers=), or the program protects itself"

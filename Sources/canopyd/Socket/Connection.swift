@@ -57,6 +57,9 @@ final class Connection {
     private(set) var awaited: Readiness = .readable
     var phase: Phase = .reading
 
+    /// Whether the client was gone before it had its answer.
+    private(set) var isForsaken = false
+
     /// What was read beyond what is being served.
     var pending = PendingInput()
 
@@ -77,9 +80,9 @@ final class Connection {
         self.connections = connections
     }
 
-    /// Begins to watch the descriptor.
+    /// Begins to watch the descriptor for what is waited for.
     func start(_ loop: EventLoop) throws(SystemError) {
-        watch = try loop.watch(socket.descriptor, .readable) {
+        watch = try loop.watch(socket.descriptor, awaited) {
             // We hold the watch.
             [unowned(unsafe) self] in self.ready($0)
         }
@@ -118,6 +121,12 @@ final class Connection {
         guard awaited != readiness else { return }
         awaited = readiness
         watch?.wait(for: readiness)
+    }
+
+    /// Closes what takes no more bytes: the client is gone.
+    func forsake() {
+        isForsaken = true
+        close()
     }
 
     func close() {

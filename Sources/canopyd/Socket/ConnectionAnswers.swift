@@ -15,7 +15,7 @@ extension Connection {
         let sent = reply.withBytes { socket.send($0) }
         connections.answered(.token, status: 200, after: .now - now.boot)
         guard let sent else {
-            close()
+            forsake()
             return true
         }
         if sent < reply.count {
@@ -43,7 +43,7 @@ extension Connection {
         reply.appendHead(to: &connections.head, closes: closes, date: .now)
         var outgoing = OutgoingReply(
             head: connections.head, request.isHead ? .none : reply.body)
-        guard outgoing.send(on: socket) else { return close() }
+        guard outgoing.send(on: socket) else { return forsake() }
         guard outgoing.isSent else {
             connections.operations.add(self, at: .now)
             phase = .writing(outgoing, then: sequel)

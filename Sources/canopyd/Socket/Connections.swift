@@ -79,17 +79,25 @@ final class Connections {
     func caller(of client: ClientID) -> Caller? { open[client]?.caller }
 
     /// Serves the peer of `descriptor`, which is closed when that is over; returns whether it has
-    /// asked already.
-    func add(_ descriptor: Int32, _ peer: PeerCredentials) throws(SystemError) -> Bool {
+    /// asked already, and is there to be answered.
+    func add(_ descriptor: Int32, _ peer: PeerCredentials) -> Bool {
         lastNumber += 1
         let id = ClientID(number: lastNumber)
         let caller = Caller(peer, on: descriptor, since: .now)
         let connection = Connection(id, caller, descriptor, self)
-        try connection.start(loop)
         open[id] = connection
         peak = max(peak, open.count)
-        // Most clients have sent their request by now.
-        return connection.receive()
+        // Most clients have sent their request by now. Whoever is gone by now, or wants one answer,
+        // costs no watching.
+        let hasAsked = connection.receive()
+        guard !connection.isClosed else { return hasAsked && !connection.isForsaken }
+        do throws(SystemError) {
+            try connection.start(loop)
+        } catch {
+            Journal.write(.connectionRefused, (.error, error.description))
+            connection.close()
+        }
+        return hasAsked
     }
 
     /// Tells the peer of `descriptor` why it is not let in; it is closed when the peer has read it.

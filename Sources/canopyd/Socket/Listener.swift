@@ -122,7 +122,7 @@ final class Listener {
                 turnAway(client)
                 return false
             }
-            return try connections.add(client, peer)
+            return connections.add(client, peer)
         } catch {
             Journal.write(.connectionRefused, (.error, error.description))
             Glibc.close(client)
