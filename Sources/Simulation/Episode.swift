@@ -61,6 +61,10 @@ package final class Episode {
     /// What the server's lifetimes make of the hold, in nanoseconds.
     let hold: Int64
 
+    /// Whether the machine is a container: its boot clock is its host's, which goes on from one boot of the
+    /// container's to the next.
+    let isContainer: Bool
+
     /// Whether the slot outlives canopyd and its exchanges, in the service manager's hands.
     let keepsDescriptors: Bool
 
@@ -132,6 +136,8 @@ package final class Episode {
         home = SimulatedHome(keyring: SimulatedKeyring(writesAtOnce: !random.isOne(in: 5)))
         mode = random.isOne(in: 5) ? .onDemand : .ahead
         keepsDescriptors = !random.isOne(in: 4)
+        // Not drawn: whatever else happens under a seed is the same in both.
+        isContainer = seed % 4 == 1
         if random.isOne(in: 4) { wallOffset = random.time(-400, 400) }
     }
 

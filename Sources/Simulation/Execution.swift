@@ -104,7 +104,8 @@ extension Episode {
     func startAgent() {
         if isOff {
             isOff = false
-            bootedAt = max(turnedOffAt, time - random.time(3000, 20_000))
+            let began = max(turnedOffAt, time - random.time(3000, 20_000))
+            if !isContainer { bootedAt = began }
             bootNumber += 1
             boot = BootID("boot \(bootNumber)")
             if random.isOne(in: 2) {

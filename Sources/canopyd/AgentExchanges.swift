@@ -104,7 +104,7 @@ extension Agent {
             case .wait:
                 return .needsToken
             case .refused(let refusal):
-                return .refused(Refusals.problem(refusal, profile.name))
+                return .refused(Refusals.problem(refusal, profile.name, keptBy: keeper))
             case .token(let token):
                 return .ready(question(request.kind, token, profile))
             }
@@ -120,13 +120,14 @@ extension Agent {
         case .resting(let due) where due <= now.boot: .later
         case .unread, .exchanging: .later
         case .resting:
-            .refused(Refusals.problem(Failure(.refused, words), profile.name))
+            .refused(Refusals.problem(Failure(.refused, words), profile.name, keptBy: keeper))
         case .paused(let pause):
             pause.until <= now.boot
                 ? .later
                 : .refused(
                     Refusals.problem(
-                        pause.failure, profile.name, retryAfter: pause.until - now.boot))
+                        pause.failure, profile.name, retryAfter: pause.until - now.boot,
+                        keptBy: keeper))
         case .ended(let reason):
             .refused(Refusals.signInRequired(reason, profile.name))
         }
@@ -276,7 +277,8 @@ extension Agent {
         Journal.write(.exchangeDied, (.profile, profile.name.text), (.error, words))
         profile.machine.exchangeDied(
             words, holdsSuccessor: profile.slot.isFull, at: now, draw: Agent.draw())
-        answerAsker(of: profile, Refusals.problem(exchange.death(words), profile.name))
+        answerAsker(
+            of: profile, Refusals.problem(exchange.death(words), profile.name, keptBy: keeper))
         if case .paused = profile.machine.phase { noteAttempt(profile) }
     }
 
@@ -356,10 +358,11 @@ extension Agent {
             return .profile(profile.view(at: now))
         case .failed(let failure):
             return switch job {
-            case .signOut: Reply(Refusals.signOutFailed(failure, profile.name))
-            case .revokeSession: Reply(Refusals.revocationFailed(failure, profile.name))
+            case .signOut: Reply(Refusals.signOutFailed(failure, profile.name, keptBy: keeper))
+            case .revokeSession:
+                Reply(Refusals.revocationFailed(failure, profile.name, keptBy: keeper))
             case .load, .rotate, .signIn, .secondFactor, .identity, .sessions, .examine:
-                Reply(Refusals.problem(failure, profile.name))
+                Reply(Refusals.problem(failure, profile.name, keptBy: keeper))
             }
         case .signInRequired(let reason, _, _):
             return Reply(Refusals.signInRequired(reason, profile.name))
@@ -370,7 +373,7 @@ extension Agent {
         case .challenged(let challenge):
             return .challenge(challenge)
         case .tokenRefused(let words):
-            return Reply(Refusals.problem(Failure(.refused, words), profile.name))
+            return Reply(Refusals.problem(Failure(.refused, words), profile.name, keptBy: keeper))
         case .document(let document):
             return document.count == 0
                 ? .done : Reply(status: 200, body: .secret(document))

@@ -87,6 +87,10 @@ enum Canopyd {
         case .read(_, let warnings):
             for warning in warnings { complain("warning: \(warning)") }
             return true
+        case .lacking(_, let warnings, let fault):
+            for warning in warnings { complain("warning: \(warning)") }
+            complain(fault)
+            return false
         case .unusable(let errors):
             for error in errors { complain(error) }
             return false
@@ -98,6 +102,12 @@ enum Canopyd {
         case .read(let settings, let warnings):
             Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
             for warning in warnings {
+                Journal.write(.configurationIgnored, (.line, warning))
+            }
+            return settings
+        case .lacking(let settings, let warnings, let fault):
+            Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
+            for warning in warnings + [fault] {
                 Journal.write(.configurationIgnored, (.line, warning))
             }
             return settings
@@ -238,6 +248,8 @@ enum Canopyd {
             listener.limit = settings.connections
             agent.settings = settings
             Journal.write(.configurationRead)
+        case .lacking(_, _, let fault):
+            Journal.write(.configurationBad, (.line, fault))
         case .unusable(let errors):
             for error in errors {
                 Journal.write(.configurationBad, (.line, error))

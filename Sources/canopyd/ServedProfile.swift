@@ -7,6 +7,9 @@ final class ServedProfile {
     let slot: SuccessorSlot
     let boot: BootID
 
+    /// Who keeps the secrets of all profiles, as far as that was seen.
+    let keeper: () -> KeyringOwner?
+
     /// No other profile's, those that are gone included.
     private let number: UInt32
     var machine: RotationMachine {
@@ -101,13 +104,15 @@ final class ServedProfile {
 
     init(
         _ name: ProfileName, number: UInt32, slot: SuccessorSlot, boot: BootID,
-        mode: RotationMachine.Mode, account: KnownSignIns.Account?
+        mode: RotationMachine.Mode, account: KnownSignIns.Account?,
+        keeper: @escaping () -> KeyringOwner?
     ) {
         self.name = name
         self.number = number
         self.slot = slot
         self.boot = boot
         self.account = account
+        self.keeper = keeper
         machine = RotationMachine(boot: boot, mode: mode, holdsSuccessor: slot.isFull)
     }
 

@@ -215,6 +215,13 @@ struct PresentationGuardTests {
             // What a kill cut short cannot be mended.
             (.torn, .session(Example.header(3)), Self.known, .dropSuccessor),
             (.torn, .none, nil, .dropSuccessor),
+            // What cannot be read may be the successor of whatever there is.
+            (
+                .newerFormat(2), .session(Example.header(3)), Self.known,
+                .leaveSuccessor(format: 2)
+            ),
+            (.newerFormat(2), .none, nil, .leaveSuccessor(format: 2)),
+            (.newerFormat(2), .none, Self.dead(.signedOut), .leaveSuccessor(format: 2)),
         ]
         for (index, row) in rows.enumerated() {
             for mayPresent in [true, false] {
@@ -335,7 +342,7 @@ struct PresentationGuardTests {
         }
     }
 
-    @Test("After a reboot the wall clock tells, and the time since boot where it went back")
+    @Test("After a reboot the wall clock tells, and the boot clock where it went back")
     func acrossBoots() {
         let item = Self.waiting(900)
         func after(_ seconds: Double, uptime: Double, wallStep: Double = 0) -> Decision {

@@ -249,8 +249,10 @@ struct KeyringFaultTests {
     @Test("D20: The status says who keeps the secrets")
     func owner() throws {
         for (keyring, name) in [
-            (PrivateDesktop.Keyring.gnomeKeyring, "gnome-keyring-d"),
+            (PrivateDesktop.Keyring.gnomeKeyring, "gnome-keyring-daemon"),
             (.double(named: "kwalletd5"), "kwalletd5"),
+            // What it was started with does not name it.
+            (.double(named: "gnome-keyring-d"), "gnome-keyring-daemon"),
         ] {
             let stage = try Stage(keyring: keyring)
             try stage.logIn()

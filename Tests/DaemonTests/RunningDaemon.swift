@@ -377,11 +377,12 @@ enum CanopydProgram {
     /// Runs it to its end.
     static func run(
         _ arguments: [String] = [], in directory: TestDirectory,
-        environment: [String: String] = [:]
+        environment: [String: String] = [:], under wrapper: [String] = []
     ) throws -> Outcome {
         let log = clinux_memfd_create("canopyd-log")
         defer { close(log) }
-        let pid = try spawn(arguments, directory, environment, standardError: log)
+        let pid = try spawn(
+            arguments, directory, environment, standardError: log, under: wrapper)
         return Outcome(exitCode: try wait(pid), words: contents(log))
     }
 

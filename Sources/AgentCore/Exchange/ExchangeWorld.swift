@@ -66,12 +66,14 @@ package enum Reading<Value> {
 package enum SlotContents: Sendable {
     case empty
     case torn
+    case newerFormat(Int64)
     case session(StoredSession)
 
     package var reading: SlotReading {
         switch self {
         case .empty: .empty
         case .torn: .torn
+        case .newerFormat(let version): .newerFormat(version)
         case .session(let session): .session(session.header)
         }
     }

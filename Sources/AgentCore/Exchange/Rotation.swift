@@ -85,6 +85,8 @@ package struct Rotation<World: ExchangeWorld> {
                 try world.emptySlot()
             case (.dropSuccessor, _, _):
                 try world.emptySlot()
+            case (.leaveSuccessor(let version), _, _):
+                return failed(SlotFormat.newerFormat(version), untold)
             case (.adopt(let ambiguous), .session(let session), _):
                 return .session(
                     SessionReport(session, isAmbiguous: ambiguous, slotKeptFor: keptFor))

@@ -32,6 +32,10 @@ package struct SignIn<World: ExchangeWorld> {
         case .failed(let failure): return .failed(failure)
         }
         if let failure = try keyringFailure(state.signIns) { return .failed(failure) }
+        // Nor is what takes the session's place to throw away what only another version can read.
+        if case .newerFormat(let version) = try world.readSlot() {
+            return .failed(SlotFormat.newerFormat(version))
+        }
         var signIns = state.signIns ?? KnownSignIns()
         if state.anchor == nil {
             // The file came from a backup. Written anew it would pass for ours, and with it the old

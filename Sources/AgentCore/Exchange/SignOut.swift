@@ -59,6 +59,8 @@ package struct SignOut<World: ExchangeWorld> {
         }
         let slot = try world.readSlot()
         switch (item, slot) {
+        case (_, .newerFormat(let version)):
+            return .failed(SlotFormat.newerFormat(version))
         case (.session(let stored), .session(let successor))
         where successor.header.signIn == stored.header.signIn
             && successor.header.generation > stored.header.generation:
