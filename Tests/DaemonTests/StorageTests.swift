@@ -42,7 +42,8 @@ struct StorageTests {
         // Side by side, since each is tried for seconds.
         let stages = try Failing.allCases.map { failing in
             let stage = try Stage(
-                lifetime: 120, sandbox: ["--grace", "60"],
+                lifetime: 120 * Sanitizer.slowness,
+                sandbox: ["--grace", "\(60 * Sanitizer.slowness)"],
                 keyring: .double(named: "gnome-keyring-d"))
             return (failing, stage, try failRightAfterRotation(failing, stage))
         }
