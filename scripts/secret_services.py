@@ -24,6 +24,8 @@ class Service:
     prompts_for_items = False
     # Whether it is known to crash now and then, by no fault of what was asked.
     crashes = False
+    # The real one in whose shape a double is, which falls short where that does.
+    like = None
 
     def __init__(self, environment, root):
         self.environment, self.root, self.process = dict(environment), Path(root), None
@@ -362,24 +364,33 @@ class Double(Service):
     """What stands in for the others in the project's tests, as it is in most of them: it writes at once, and goes by
     the name of the one that does."""
     title, key = "the tests' double", "double"
+    # What is added to its command.
+    shape = ["gnome-keyring-d"]
     # A rotation stores twice, before it presents the refresh token and when it has the next. Each time a file is synced and
     # takes the other's place, and the folder is synced.
     calls_of_a_store = [("fsync", when) for when in (1, 2, 3, 4)] + [("rename", when) for when in (1, 2)]
 
     def start(self, locked=False, bare=False):
-        command = [DOUBLE, "--file", self.files() / "items.json", "gnome-keyring-d"]
+        command = [DOUBLE, "--file", self.files() / "items.json", *self.shape]
         command += ["--locked"] * locked + ["--bare"] * bare
         self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.log, text=True)
         if "ready" not in self.process.stdout.readline():
             raise SystemExit(f"services: the double did not start; see {self.root}/service.log")
 
-    def unlock(self):
-        """As PAM unlocks gnome-keyring: without a signal to anybody."""
-        print(json.dumps({"do": "unlock", "collection": "login", "silently": True}), file=self.process.stdin, flush=True)
+    def tell(self, command, **members):
+        print(json.dumps({"do": command, **members}), file=self.process.stdin, flush=True)
         answer = json.loads(self.process.stdout.readline())
         if answer:
-            raise SystemExit(f"services: the double did not unlock: {answer}")
+            raise SystemExit(f"services: the double refuses to {command}: {answer}")
+
+    def lock(self):
+        # Over the Secret Service some of its shapes ask.
+        self.tell("lock", collection="login")
+
+    def unlock(self):
+        """As PAM unlocks gnome-keyring, without a signal to anybody; others send one."""
+        self.tell("unlock", collection="login", silently=self.like is None)
 
     def files(self):
         return self.data / "double"
@@ -389,4 +400,22 @@ class Double(Service):
         return ""
 
 
-SERVICES = [GnomeKeyring, KWallet, KeePassXC, Double]
+class DoubleLikeKWallet(Double):
+    title, key, late, like = "the double as KWallet", "double-kwallet", 15, KWallet
+    shape = ["--shape", '{"like": "kwalletd5"}', "kwalletd5"]
+    calls_of_a_store = ()
+
+
+class DoubleLikeKeePassXC(Double):
+    title, key, late, like = "the double as KeePassXC", "double-keepassxc", 15, KeePassXC
+    shape = ["--shape", '{"like": "keepassxc"}', "keepassxc"]
+    calls_of_a_store = ()
+    prompts_for_items = True
+
+    def reset(self):
+        # Over the Secret Service it would ask.
+        for item in self.items(**{"xdg:schema": "com.canopy-io.canopyd.session"}):
+            self.tell("forget", profile=self.attributes(item)["profile"])
+
+
+SERVICES = [GnomeKeyring, KWallet, KeePassXC, Double, DoubleLikeKWallet, DoubleLikeKeePassXC]

@@ -10,7 +10,14 @@ from services_world import Failed
 SESSION, PROMPT = "org.freedesktop.Secret.Session", "org.freedesktop.Secret.Prompt"
 NOWHERE = ROOT + "/collection/nowhere"
 PLAIN = dbus.String("", variant_level=1)
-SCHEMA = {"xdg:schema": "com.canopy-io.canopyd.session", "profile": "p"}
+
+
+def ours(**attributes):
+    """Attributes with a schema: to what has none gnome-keyring gives one, sooner or later."""
+    return {"xdg:schema": "com.canopy-io.canopyd.session", **attributes}
+
+
+SCHEMA = ours(profile="p")
 
 
 class Conversation:
@@ -111,22 +118,22 @@ class Conversation:
         self.second = self.create("another with the same attributes", SCHEMA)
         which = self.create("an item in place of these", SCHEMA, replace=True)
         self.answers.append(("it is", "one of them" if which in (self.first, self.second) else "new"))
-        wide = self.create("an item with two attributes", {"a": "1", "b": "2"})
-        which = self.create("an item with one of them, in place of it", {"a": "1"}, replace=True)
+        wide = self.create("an item with two attributes", ours(a="1", b="2"))
+        which = self.create("an item with one of them, in place of it", ours(a="1"), replace=True)
         self.answers.append(("it is", "the same" if which == wide else "new"))
         self.get("it has", wide, ITEM)
-        self.create("an item without a secret", {"profile": "empty"}, b"")
+        self.create("an item without a secret", ours(profile="empty"), b"")
         self.create("an item without attributes", None)
         self.create("an item with a property that is none", None, label="Nothing")
         self.create("an item by a stranger's session", SCHEMA, session=self.strange)
-        other = self.create("an item by the collection's alias", {"profile": "x"}, path=ROOT + "/aliases/default")
+        other = self.create("an item by the collection's alias", ours(profile="x"), path=ROOT + "/aliases/default")
         self.get("the item", self.first, ITEM)
         self.get("the item, as a collection", self.first, COLLECTION, "Label")
         self.set("its label", self.first, ITEM, "Label", dbus.String("new", variant_level=1))
         self.set("a label that is a number", self.first, ITEM, "Label", dbus.UInt32(1, variant_level=1))
         self.set("its time", self.first, ITEM, "Created", dbus.UInt64(1, variant_level=1))
         self.set("its attributes", other, ITEM, "Attributes",
-                 dbus.Dictionary({"profile": "y"}, signature="ss", variant_level=1))
+                 dbus.Dictionary(ours(profile="y"), signature="ss", variant_level=1))
         self.set("attributes that are a text", other, ITEM, "Attributes", dbus.String("y", variant_level=1))
         self.get("the attributes", other, ITEM, "Attributes")
         for title, attributes in (("all", {}), ("profile p", {"profile": "p"}), ("profile P", {"profile": "P"}),
@@ -166,7 +173,7 @@ class Conversation:
         self.read("locked, a secret", self.first)
         self.read_all("locked, secrets", [self.first])
         self.write("locked, a secret is written", self.first)
-        self.create("locked, an item", {"profile": "new"})
+        self.create("locked, an item", ours(profile="new"))
         self.create("locked, an item in place of one", SCHEMA, replace=True)
         self.call("locked, an item is deleted", self.first, ITEM, "Delete")
         self.set("locked, a label", self.first, ITEM, "Label", dbus.String("x", variant_level=1))
@@ -196,7 +203,7 @@ class Conversation:
         fill(filler)
         self.write("full, a secret is written", self.first, b"x" * 4000)
         self.read("full, a secret", self.first)
-        self.create("full, an item", {"profile": "full"})
+        self.create("full, an item", ours(profile="full"))
         self.find("full, a search for it", {"profile": "full"})
         self.set("full, a label", self.first, ITEM, "Label", dbus.String("x", variant_level=1))
         self.get("full, the label", self.first, ITEM, "Label")

@@ -229,6 +229,7 @@ enum Canopyd {
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
+        agent.releaseEmptySlots()
         for profile in agent.unstored {
             Journal.write(.stoppedUnstored, (.profile, profile.text))
         }

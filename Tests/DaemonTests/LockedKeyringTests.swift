@@ -111,7 +111,7 @@ struct LockedKeyringTests {
 
     @Test(
         "D05: Locked is told from absent, however the service shows what is locked",
-        arguments: ["never", "never unlocked", "always"])
+        arguments: ["hashes", "never", "never unlocked", "always"])
     func lockedOrAbsent(_ hiding: String) throws {
         let stage = try Stage(
             keyring: .double(MockSecretService.Shape(members: ["hides_locked": hiding])))

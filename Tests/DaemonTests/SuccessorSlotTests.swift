@@ -186,6 +186,24 @@ struct SuccessorSlotTests {
         try #require(pwrite(descriptor, bytes, bytes.count, 0) == bytes.count)
     }
 
+    @Test("canopyd stopped: the service manager is left with a full slot, and with no empty one")
+    func leftToManager() throws {
+        let manager = try ServiceManager()
+        let stage = try stageWithSuccessor(manager: manager)
+        try eventually("the exchange leaves the slot to canopyd") {
+            try stage.exchanges().isEmpty
+        }
+        #expect(try stage.daemon.end(by: SIGTERM) == 0)
+        #expect(try manager.descriptors().map(\.name) == ["successor-default"])
+        try stage.startDaemon()
+        #expect(try stage.token().status == 200 && stage.generation() == 1)
+        try stage.desktop.unlock()
+        try expectStored(stage)
+        #expect(try manager.descriptors().map(\.name) == ["successor-default"])
+        #expect(try stage.daemon.end(by: SIGTERM) == 0)
+        #expect(try manager.descriptors().map(\.name) == [])
+    }
+
     @Test("canopyd stopped at a shutdown: a last attempt to store is made all the same")
     func shutdown() throws {
         let desktop = try PrivateDesktop()
