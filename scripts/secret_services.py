@@ -20,6 +20,8 @@ class Service:
     late = 0
     # The system calls of a store, on entering each of which it is killed.
     calls_of_a_store = ()
+    # The system call of a saving during which a change is passed over.
+    slow_call = None
     # Whether it makes an item only by a prompt; one that shows nothing while the collection is open.
     prompts_for_items = False
     # Whether it is known to crash now and then, by no fault of what was asked.
@@ -296,6 +298,7 @@ class KWallet(Service):
 class KeePassXC(Service):
     title, key, late, prompts_for_items = "KeePassXC", "keepassxc", 15, True
     crashes = True
+    slow_call = "fdatasync"
     package = "keepassxc"
     OBJECT = ("org.keepassxc.KeePassXC.MainWindow", "/keepassxc", "org.keepassxc.KeePassXC.MainWindow")
 

@@ -141,6 +141,7 @@ def killed(world):
         time.sleep(moment)
         world.restart_service()
     inject(world)
+    pass_over(world)
     world.judge()
     # What no slot holds any more has to be on the disk.
     world.wait_settled()
@@ -156,16 +157,45 @@ def inject(world):
     for number, (call, when) in enumerate(world.kind.calls_of_a_store):
         profile = f"s{number}"
         world.sign_in(profile)
-        tracer = subprocess.Popen(
-            ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
-             f"inject={call}:signal=KILL:when={when}", "-p", str(world.service.pid)], stderr=subprocess.DEVNULL)
-        status = Path(f"/proc/{world.service.pid}/status")
-        world.wait(lambda: f"TracerPid:\t{tracer.pid}" in status.read_text(), "strace attaches")
+        tracer = trace(world, call, f"signal=KILL:when={when}")
         world.demand(profile)
         world.wait(lambda: world.service.process.poll() is not None, f"a store comes to {call} {when}")
         tracer.wait(10)
         world.service.start()
         world.wait_state(profile, "active", seconds=40)
+
+
+def pass_over(world):
+    """Stores while the file is synced with another change, and kills the keyring in the moment when canopyd has let go."""
+    if not world.kind.slow_call:
+        return
+    world.sign_in("passed")
+    world.wait_settled()
+    tracer = trace(world, world.kind.slow_call, "delay_enter=4000000:when=1")
+    world.hold("passed")
+    time.sleep(1.5)  # The mark is being saved by now.
+    world.release()
+    world.wait(lambda: world.view("passed")["generation"] == 1, "the new token is served", 20)
+    time.sleep(3)
+    tracer.terminate()
+    tracer.wait(10)
+    world.wait_settled()
+    world.service.kill()
+    world.kill_daemon()
+    world.service.start()
+    world.start_daemon()
+    world.wait_state("passed", "active", seconds=40)
+    world.rotate("passed")
+
+
+def trace(world, call, injection):
+    """strace, which does something to the keyring at a system call."""
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{injection}",
+         "-p", str(world.service.pid)], stderr=subprocess.DEVNULL)
+    status = Path(f"/proc/{world.service.pid}/status")
+    world.wait(lambda: f"TracerPid:\t{tracer.pid}" in status.read_text(), "strace attaches")
+    return tracer
 
 
 def restarted_locked(world):

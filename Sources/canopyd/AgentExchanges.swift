@@ -91,6 +91,7 @@ extension Agent {
             var job = place.job(.signOut, profiles: [profile.name], settings)
             job.isSlotKept = profile.slot.isKept
             job.slotKeptFor = profile.machine.slotKeptFor(at: now.boot)
+            job.isSlotRewritten = profile.machine.isSlotRewritten
             job.isLocal = isLocal
             return .ready(job)
         case .identity, .sessions, .revokeSession:
@@ -193,6 +194,7 @@ extension Agent {
         job.known = profile.machine.session?.position
         job.mayPresent = mayPresent
         job.slotKeptFor = profile.machine.slotKeptFor(at: now.boot)
+        job.isSlotRewritten = profile.machine.isSlotRewritten
         job.isLast = isLast
         start(job, for: profile, at: now)
     }

@@ -67,6 +67,11 @@ enum Canopyd {
         // user's with one is not to take the tokens away. An exchange starts with the defaults.
         signal(SIGUSR1, SIG_IGN)
         signal(SIGUSR2, SIG_IGN)
+        // What our log is written to may have reached its limit (RLIMIT_FSIZE).
+        signal(SIGXFSZ, SIG_IGN)
+        // Whoever started us may ignore it, which is inherited: our children would be gone before we
+        // can ask how they ended.
+        signal(SIGCHLD, SIG_DFL)
         // sd-event takes these from a descriptor.
         var taken = sigset_t()
         sigemptyset(&taken)

@@ -184,11 +184,12 @@ final class ServedProfile {
         }
     }
 
-    /// When the daemon means to rotate, on the wall clock.
+    /// When the daemon means to rotate, on the wall clock; nil for not by itself.
     func refreshAt(_ now: Moment) -> WallTime? {
         switch machine.phase {
         case .resting(let due): now.wall + (due - now.boot)
-        case .paused(let pause): now.wall + (pause.until - now.boot)
+        case .paused(let pause):
+            pause.until == .distantFuture ? nil : now.wall + (pause.until - now.boot)
         case .exchanging: machine.session == nil ? nil : now.wall
         case .unread, .ended: nil
         }
@@ -202,9 +203,17 @@ final class ServedProfile {
     private func view(of token: AccessToken, at now: Moment) -> TokenView {
         TokenView(
             profile: name, token: token, remaining: token.life.remaining(at: now, boot: boot),
-            refreshAt: refreshAt(now) ?? token.life.expiresAt,
+            refreshAt: comeBackAt(for: token, now),
             generation: machine.session?.generation ?? 0,
             identity: machine.session?.identity ?? Identity(id: "", email: ""))
+    }
+
+    /// When whoever has the token does best to ask again, and until when those keep it who keep tokens.
+    ///
+    /// Once there is another, and before this one is over, whenever the daemon rotates by itself.
+    private func comeBackAt(for token: AccessToken, _ now: Moment) -> WallTime {
+        let end = token.life.expiresAt
+        return refreshAt(now).map { min($0, end) } ?? end
     }
 
     // MARK: Answers from memory

@@ -313,6 +313,18 @@ struct PresentationGuardTests {
                 Self.evidence(
                     item: .session(item), at: fresh))
                 == .wait(.seconds(115)))
+        // Nor does one that was told anew since; what a server asked for, after an attempt, does.
+        var other = item
+        other.notBefore = NotBefore(
+            since: Stamp(Example.moment(-592), boot: Example.otherBoot), span: .seconds(112))
+        for attempt in [nil, Example.moment(-592).wall] {
+            other.attemptedAt = attempt
+            #expect(
+                PresentationGuard.decide(
+                    Self.evidence(
+                        item: .session(other), runtimeMarks: [Example.signIn: 3], at: fresh))
+                    == (attempt == nil ? .present(ambiguous: true) : .wait(.seconds(107))))
+        }
     }
 
     @Test("A hold is waited for, ambiguous or not, and ends to the nanosecond")

@@ -150,6 +150,7 @@ struct StoredFormatTests {
         full.mayPresent = true
         full.isLocal = true
         full.slotKeptFor = .zero
+        full.isSlotRewritten = true
         full.isLast = true
         full.secret = Example.secret("s\0\n")
         full.baseURL = Example.url
@@ -179,6 +180,7 @@ struct StoredFormatTests {
                 ).challenge(in: .ordinary)),
             .tooEarly(Example.report(3), .seconds(9)),
             .session(Example.report(3, slotKeptFor: .seconds(15))),
+            .session(Example.report(3, slotKeptFor: .seconds(15), isSlotRewritten: true)),
             .session(
                 Example.report(
                     3, lastRotation: Example.stamp(), isAmbiguous: true,

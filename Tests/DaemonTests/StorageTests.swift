@@ -318,7 +318,9 @@ struct StorageTests {
         // Not yet on disk: whoever presents it now has nothing to go back to.
         #expect(try stage.refresh().json.number("generation") == 0)
         #expect(try stage.state() == "active")
-        try eventually("it may be used") { try stage.refresh().json.number("generation") == 1 }
+        try eventually(within: 40, "it may be used") {
+            try stage.refresh().json.number("generation") == 1
+        }
         try stage.double.leave(crash: true)
         #expect(try stage.desktop.storedSession()?.number("generation") == 0)
         try stage.double.come()

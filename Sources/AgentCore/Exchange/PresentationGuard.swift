@@ -165,12 +165,9 @@ package enum PresentationGuard {
         return max(copy, durable ?? copy)
     }
 
-    /// Whether what is waited for is a hold, and not what a server asked for: it began when the token
-    /// came, or when a keyring that writes late took it.
+    /// Whether what is waited for is a hold, and not what a server asked for, which an attempt comes before.
     private static func hasHold(_ item: SessionHeader) -> Bool {
-        guard let notBefore = item.notBefore else { return false }
-        return notBefore.since == item.lastRotation
-            || notBefore.span == RotationTiming.lateStoreHold
+        item.attemptedAt == nil
     }
 
     /// The floor counts from the last rotation; a sign-in is none.

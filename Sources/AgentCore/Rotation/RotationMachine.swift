@@ -99,9 +99,9 @@ package struct RotationMachine: Sendable {
         case empty
         /// A successor that the keyring has not taken.
         case unstored
-        /// What a keyring that writes late has taken, until it has written for sure: then it is read back, and
-        /// the slot emptied.
-        case kept(until: BootTime)
+        /// What a keyring that writes late has taken, until it has written it: then it is given it once
+        /// more, and after as long again it has written for sure, and the slot is emptied.
+        case kept(until: BootTime, isRewritten: Bool)
     }
 
     package private(set) var slot = Slot.empty
@@ -111,8 +111,14 @@ package struct RotationMachine: Sendable {
 
     /// For how long the slot still keeps what was reported as stored; nil if nothing was.
     package func slotKeptFor(at now: BootTime) -> TimeSpan? {
-        guard case .kept(let until) = slot else { return nil }
+        guard case .kept(let until, _) = slot else { return nil }
         return max(.zero, until - now)
+    }
+
+    /// Whether what the slot keeps was stored twice.
+    package var isSlotRewritten: Bool {
+        guard case .kept(_, let isRewritten) = slot else { return false }
+        return isRewritten
     }
 
     /// Whether the exchange that runs looks after what the slot keeps, and spends nothing.
@@ -126,6 +132,8 @@ package struct RotationMachine: Sendable {
     private let boot: BootID
     /// Deaths of exchanges in a row, for quick repetitions within the server's grace.
     private var deaths = 0
+    /// The wait that the next one after them grows from, once they are backed off from.
+    private var deathBackOff: TimeSpan?
     /// The end of the last exchange, so that nobody can make us spin.
     private var lastEnd: BootTime?
 
@@ -145,7 +153,7 @@ package struct RotationMachine: Sendable {
             return slot == .empty ? .load : .rotate(mayPresent: false)
         case .resting(let due):
             if due <= now { return .rotate(mayPresent: !isUnstored) }
-            if case .kept(let until) = slot, until <= now { return .rotate(mayPresent: false) }
+            if case .kept(let until, _) = slot, until <= now { return .rotate(mayPresent: false) }
             return .nothing
         case .paused(let pause):
             guard pause.until <= now else { return .nothing }
@@ -191,7 +199,7 @@ package struct RotationMachine: Sendable {
         switch phase {
         case .unread: return BootTime(nanoseconds: 0)
         case .resting(let due):
-            if case .kept(let until) = slot { return min(due, until) }
+            if case .kept(let until, _) = slot { return min(due, until) }
             return due
         case .paused(let pause): return pause.until
         case .exchanging, .ended: return nil
@@ -383,7 +391,10 @@ package struct RotationMachine: Sendable {
             return  // It was declared dead before its report was read.
         }
         lastEnd = now.boot
-        deaths = 0
+        if !leavesRepetition(outcome, of: exchange) {
+            deaths = 0
+            deathBackOff = nil
+        }
         switch outcome {
         case .session(let report):
             take(report, from: exchange.job, at: now, draw: draw)
@@ -413,6 +424,18 @@ package struct RotationMachine: Sendable {
         }
     }
 
+    /// Whether the token that an exchange has died with is still to be presented again: this one has
+    /// only looked, and put the slot in order that was left.
+    private func leavesRepetition(_ outcome: ExchangeOutcome, of exchange: Exchange) -> Bool {
+        switch outcome {
+        case .session(let report), .tooEarly(let report, _):
+            report.isAmbiguous && !exchange.isPresenting
+        case .failed, .signInRequired, .signedOut, .rejected, .challenged, .document,
+            .tokenRefused:
+            false
+        }
+    }
+
     /// The exchange ended without a report: killed, crashed, or never started.
     ///
     /// `holdsSuccessor` where it has left the slot full.
@@ -430,7 +453,9 @@ package struct RotationMachine: Sendable {
         case .rotate, .load:
             // The token may be spent, and the server's grace is short: at once, a few times.
             guard deaths < RotationTiming.quickRetries.count else {
-                return pause(failure, exchange, at: now, draw: draw)
+                pause(failure, exchange, orAfter: deathBackOff, at: now, draw: draw)
+                if case .paused(let pause) = phase { deathBackOff = pause.backOff }
+                return
             }
             lastFailure = (failure, now.wall)
             let wait = RotationTiming.quickRetries[deaths]
@@ -493,9 +518,9 @@ package struct RotationMachine: Sendable {
 
     /// The machine woke up.
     package mutating func resumed(at now: Moment) {
-        if case .kept = slot {
+        if case .kept(_, let isRewritten) = slot {
             // The clock by which a late keyring writes has stood still.
-            slot = .kept(until: now.boot + RotationTiming.lateStoreHold)
+            slot = .kept(until: now.boot + RotationTiming.lateWrite, isRewritten: isRewritten)
         }
         surroundingsChanged(at: now)
     }
@@ -584,7 +609,10 @@ package struct RotationMachine: Sendable {
             return pause(
                 unstored, after: backOff(of: .successorUnstored), at: now, draw: draw)
         }
-        slot = report.slotKeptFor.map { .kept(until: now.boot + $0) } ?? .empty
+        slot =
+            report.slotKeptFor.map {
+                .kept(until: now.boot + $0, isRewritten: report.isSlotRewritten)
+            } ?? .empty
         // A token that is over when it comes would be replaced without end.
         let isUsable = report.accessToken != nil && !isRotated
         guard access != nil || report.header.lastRotation == nil || isUsable else {
@@ -634,7 +662,9 @@ package struct RotationMachine: Sendable {
             let floor = RotationTiming.floor(lifetime: session.access?.lifetime)
             wait = max(wait, floor - last.age(at: now, boot: boot))
         }
-        if case .kept(let until) = slot { wait = max(wait, until - now.boot) }
+        if case .kept(let until, let isRewritten) = slot {
+            wait = max(wait, until - now.boot + (isRewritten ? .zero : RotationTiming.lateWrite))
+        }
         return now.boot + wait
     }
 
@@ -659,9 +689,10 @@ package struct RotationMachine: Sendable {
     }
 
     private mutating func pause(
-        _ failure: Failure, _ exchange: Exchange, at now: Moment, draw: Double
+        _ failure: Failure, _ exchange: Exchange, orAfter other: TimeSpan? = nil, at now: Moment,
+        draw: Double
     ) {
-        var last: TimeSpan?
+        var last = other
         if case .paused(let pause) = exchange.before { last = pause.backOff }
         pause(failure, after: last, at: now, draw: draw)
     }
