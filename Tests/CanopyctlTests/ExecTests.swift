@@ -9,21 +9,19 @@ struct ExecTests {
     /// Plays canopyd through one rotation: each subscription ends after its first event, and the
     /// second one, made again, tells of the next generation.
     private final class Rotating: Sendable {
-        private let subscriptions = Mutex(0)
+        private let subscriptions = Atomic(0)
 
         func answer(_ request: FakeDaemon.Request) -> FakeDaemon.Answer {
             if request.line.contains("/v1/events") {
-                let generation = subscriptions.withLock { count in
-                    count += 1
-                    return min(count, 2) - 1
-                }
+                let count = subscriptions.add(1, ordering: .relaxed).newValue
+                let generation = min(count, 2) - 1
                 return .raw(
                     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
                         + ": keep-alive\n\nevent: state\nid: 1\ndata: "
                         + #"{"profile":"default","state":"active","generation":\#(generation),"#
                         + #""expires_at":"2026-04-20T09:1\#(generation):00Z"}"# + "\n\n")
             }
-            let generation = subscriptions.withLock { max(1, $0) - 1 }
+            let generation = max(1, subscriptions.load(ordering: .relaxed)) - 1
             return .json(
                 HelperTests.tokenObject("token-\(min(generation, 1))", generation: generation))
         }

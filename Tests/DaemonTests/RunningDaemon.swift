@@ -59,7 +59,7 @@ final class RunningDaemon {
 
     /// Anonymous memory in kB; 0 under a sanitizer, which keeps what is freed, to notice its use.
     func anonymousMemory() throws -> Int {
-        if ProcessInfo.processInfo.environment["CANOPYD_SANITIZED"] != nil { return 0 }
+        if Sanitizer.isOn { return 0 }
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
         return try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
@@ -189,7 +189,7 @@ enum UnixSocket {
     static func make(_ type: __socket_type) throws -> Int32 {
         let descriptor = socket(AF_UNIX, Int32(type.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         try #require(descriptor >= 0)
-        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        var patience = timeval(tv_sec: 60 * Sanitizer.slowness, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         return descriptor
@@ -232,7 +232,7 @@ final class RawClient {
         descriptor = socket(
             AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         try #require(descriptor >= 0)
-        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        var patience = timeval(tv_sec: 60 * Sanitizer.slowness, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
@@ -313,7 +313,7 @@ final class RawClient {
 
     /// Reads give up after this many seconds from now on.
     func wait(upTo seconds: Int) {
-        var patience = timeval(tv_sec: seconds, tv_usec: 0)
+        var patience = timeval(tv_sec: seconds * Sanitizer.slowness, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     }

@@ -41,7 +41,7 @@ final class MockSecretService {
             socketpair(
                 AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
         conversation = FileHandle(fileDescriptor: pair[0], closeOnDealloc: true)
-        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        var patience = timeval(tv_sec: 60 * Sanitizer.slowness, tv_usec: 0)
         setsockopt(
             pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         defer { close(pair[1]) }
