@@ -1,5 +1,5 @@
-"""The Secret Services that people have, started without a human: see scripts/services."""
-import hashlib, os, signal, socket, struct, subprocess, sys, time, uuid
+"""The Secret Services that people have, and the tests' double, started without a human: see scripts/services."""
+import hashlib, json, os, signal, socket, struct, subprocess, sys, time, uuid
 from base64 import b64encode
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,6 +7,7 @@ from pathlib import Path
 import dbus, dbus.bus
 
 PASSWORD = b"services"
+DOUBLE = Path(__file__).resolve().parent.parent / "Tests/MockSecretService/mock-secret-service"
 NAME, ROOT = "org.freedesktop.secrets", "/org/freedesktop/secrets"
 SERVICE, COLLECTION, ITEM = (f"org.freedesktop.Secret.{part}" for part in ("Service", "Collection", "Item"))
 PROPERTIES = "org.freedesktop.DBus.Properties"
@@ -17,12 +18,16 @@ class Service:
 
     # Seconds from a store to the disk, as far as canopyd assumes; none for gnome-keyring.
     late = 0
-    # The system calls of a store, right after each of which it is killed.
+    # The system calls of a store, on entering each of which it is killed.
     calls_of_a_store = ()
+    # The system call of a saving during which a change is passed over.
+    slow_call = None
     # Whether it makes an item only by a prompt; one that shows nothing while the collection is open.
     prompts_for_items = False
     # Whether it is known to crash now and then, by no fault of what was asked.
     crashes = False
+    # The real one in whose shape a double is, which falls short where that does.
+    like = None
 
     def __init__(self, environment, root):
         self.environment, self.root, self.process = dict(environment), Path(root), None
@@ -293,6 +298,7 @@ class KWallet(Service):
 class KeePassXC(Service):
     title, key, late, prompts_for_items = "KeePassXC", "keepassxc", 15, True
     crashes = True
+    slow_call = "fdatasync"
     package = "keepassxc"
     OBJECT = ("org.keepassxc.KeePassXC.MainWindow", "/keepassxc", "org.keepassxc.KeePassXC.MainWindow")
 
@@ -357,4 +363,62 @@ class KeePassXC(Service):
         return self.data / "keepassxc"
 
 
-SERVICES = [GnomeKeyring, KWallet, KeePassXC]
+class Double(Service):
+    """What stands in for the others in the project's tests, as it is in most of them: it writes at once, and goes by
+    the name of the one that does."""
+    title, key = "the tests' double", "double"
+    # What is added to its command.
+    shape = ["gnome-keyring-d"]
+    # A rotation stores twice, before it presents the refresh token and when it has the next. Each time a file is synced and
+    # takes the other's place, and the folder is synced.
+    calls_of_a_store = [("fsync", when) for when in (1, 2, 3, 4)] + [("rename", when) for when in (1, 2)]
+
+    def start(self, locked=False, bare=False):
+        command = [DOUBLE, "--file", self.files() / "items.json", *self.shape]
+        command += ["--locked"] * locked + ["--bare"] * bare
+        self.process = subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True)
+        if "ready" not in self.process.stdout.readline():
+            raise SystemExit(f"services: the double did not start; see {self.root}/service.log")
+
+    def tell(self, command, **members):
+        print(json.dumps({"do": command, **members}), file=self.process.stdin, flush=True)
+        answer = json.loads(self.process.stdout.readline())
+        if answer:
+            raise SystemExit(f"services: the double refuses to {command}: {answer}")
+
+    def lock(self):
+        # Over the Secret Service some of its shapes ask.
+        self.tell("lock", collection="login")
+
+    def unlock(self):
+        """As PAM unlocks gnome-keyring, without a signal to anybody; others send one."""
+        self.tell("unlock", collection="login", silently=self.like is None)
+
+    def files(self):
+        return self.data / "double"
+
+    @classmethod
+    def version(cls):
+        return ""
+
+
+class DoubleLikeKWallet(Double):
+    title, key, late, like = "the double as KWallet", "double-kwallet", 15, KWallet
+    shape = ["--shape", '{"like": "kwalletd5"}', "kwalletd5"]
+    calls_of_a_store = ()
+
+
+class DoubleLikeKeePassXC(Double):
+    title, key, late, like = "the double as KeePassXC", "double-keepassxc", 15, KeePassXC
+    shape = ["--shape", '{"like": "keepassxc"}', "keepassxc"]
+    calls_of_a_store = ()
+    prompts_for_items = True
+
+    def reset(self):
+        # Over the Secret Service it would ask.
+        for item in self.items(**{"xdg:schema": "com.canopy-io.canopyd.session"}):
+            self.tell("forget", profile=self.attributes(item)["profile"])
+
+
+SERVICES = [GnomeKeyring, KWallet, KeePassXC, Double, DoubleLikeKWallet, DoubleLikeKeePassXC]

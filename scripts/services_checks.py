@@ -4,6 +4,8 @@ from pathlib import Path
 
 import dbus
 
+from secret_services import Double, GnomeKeyring
+from services_calls import fill, same_answers
 from services_world import Failed, ServiceWorld, words
 
 # Seconds from the moment that the server lets its answer go to the death of the keyring: before, within and after the
@@ -26,8 +28,10 @@ def sign_in(world):
         if missing:
             raise Failed(f"the item lacks {', '.join(sorted(missing))}")
     keyring = world.ask("GET", "/v1/status")[1]["keyring"]
+    # The kernel keeps 15 bytes of a name; status has it whole.
+    whole = {"gnome-keyring-d": "gnome-keyring-daemon"}
     comm = Path(f"/proc/{world.service.pid}/comm").read_text().strip()
-    if keyring.get("owner") != comm:
+    if keyring.get("owner") != whole.get(comm, comm):
         raise Failed(f"status says {keyring}, and it is {comm}")
     world.judge()
     if world.prompts():
@@ -137,6 +141,7 @@ def killed(world):
         time.sleep(moment)
         world.restart_service()
     inject(world)
+    pass_over(world)
     world.judge()
     # What no slot holds any more has to be on the disk.
     world.wait_settled()
@@ -148,20 +153,49 @@ def killed(world):
 
 
 def inject(world):
-    """Kills it right after a system call of a store."""
+    """Kills it on entering a system call of a store."""
     for number, (call, when) in enumerate(world.kind.calls_of_a_store):
         profile = f"s{number}"
         world.sign_in(profile)
-        tracer = subprocess.Popen(
-            ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
-             f"inject={call}:signal=KILL:when={when}", "-p", str(world.service.pid)], stderr=subprocess.DEVNULL)
-        status = Path(f"/proc/{world.service.pid}/status")
-        world.wait(lambda: f"TracerPid:\t{tracer.pid}" in status.read_text(), "strace attaches")
+        tracer = trace(world, call, f"signal=KILL:when={when}")
         world.demand(profile)
         world.wait(lambda: world.service.process.poll() is not None, f"a store comes to {call} {when}")
         tracer.wait(10)
         world.service.start()
         world.wait_state(profile, "active", seconds=40)
+
+
+def pass_over(world):
+    """Stores while the file is synced with another change, and kills the keyring in the moment when canopyd has let go."""
+    if not world.kind.slow_call:
+        return
+    world.sign_in("passed")
+    world.wait_settled()
+    tracer = trace(world, world.kind.slow_call, "delay_enter=4000000:when=1")
+    world.hold("passed")
+    time.sleep(1.5)  # The mark is being saved by now.
+    world.release()
+    world.wait(lambda: world.view("passed")["generation"] == 1, "the new token is served", 20)
+    time.sleep(3)
+    tracer.terminate()
+    tracer.wait(10)
+    world.wait_settled()
+    world.service.kill()
+    world.kill_daemon()
+    world.service.start()
+    world.start_daemon()
+    world.wait_state("passed", "active", seconds=40)
+    world.rotate("passed")
+
+
+def trace(world, call, injection):
+    """strace, which does something to the keyring at a system call."""
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{injection}",
+         "-p", str(world.service.pid)], stderr=subprocess.DEVNULL)
+    status = Path(f"/proc/{world.service.pid}/status")
+    world.wait(lambda: f"TracerPid:\t{tracer.pid}" in status.read_text(), "strace attaches")
+    return tracer
 
 
 def restarted_locked(world):
@@ -315,13 +349,7 @@ def full_disk(world):
     world.wait_settled()
     seen = world.requests("full")
     filler = world.root / "data/filler"
-    with open(filler, "wb", buffering=0) as file:
-        for size in (1 << 16, 1 << 12, 1):
-            try:
-                while True:
-                    file.write(b"x" * size)
-            except OSError:
-                pass
+    fill(filler)
     status, body = world.refresh("full", timeout=20)
     presented, token = world.requests("full") > seen, world.token("full")
     filler.unlink()
@@ -350,10 +378,40 @@ WORLDS = {
     "copies": [restored, reset], "rotations": [rotations], "limits": [limits], "bare": [bare], "disk": [full_disk],
 }
 
+# What is no line of the table, and asked of the double alone: it has to be taken for gnome-keyring.
+DOUBLES_WORLDS = {"calls": [same_answers]}
+
+
+def worlds(kind):
+    return {**WORLDS, **DOUBLES_WORLDS} if kind is Double else WORLDS
+
+
+def run_calls(root, bin):
+    """A conversation with gnome-keyring, and the same with the double: without a canopyd, each on a disk of its own."""
+    pair = []
+    try:
+        for kind in (GnomeKeyring, Double):
+            world = ServiceWorld(kind, Path(root) / kind.key, bin)
+            pair.append(world)
+            world.root.mkdir()
+            mount(world.root)
+            world.start_bus()
+            world.service = kind(world.environment, world.root)
+            world.service.start()
+        began = time.monotonic()
+        verdict, said = outcome(same_answers, pair, 0)
+        yield same_answers, verdict, said, time.monotonic() - began
+    finally:
+        for world in pair:
+            world.finish()
+
 
 def run(kind, name, root, bin, count):
     """Yields (check, verdict, words, seconds)."""
     root = Path(root)
+    if name in DOUBLES_WORLDS:
+        yield from run_calls(root, bin)
+        return
     how, lifetime, sandbox = {}, 300, ()
     if name == "rotations":
         lifetime = 300 if kind.late else 20

@@ -16,15 +16,18 @@ KNOWN = {
 BEGIN, END = "<!-- scripts/services --write: begin -->", "<!-- scripts/services --write: end -->"
 
 
-def is_known(result):
-    return (result["service"], result["check"]) in KNOWN
+def is_known(kind, check):
+    """Whether it is known to fall short, itself or as the one in whose shape it is."""
+    return ((kind.like or kind).key, check) in KNOWN
 
 
 def table(kinds, results, rotations):
     def result(kind, check):
         return next(found for found in results if found["service"] == kind.key and found["check"] == check.__name__)
 
-    titles = [f"{kind.title} {kind.version()}" for kind in kinds]
+    # A double in another's shape has to be as that one is, and nothing else.
+    kinds = [kind for kind in kinds if not kind.like]
+    titles = [f"{kind.title} {kind.version()}".strip() for kind in kinds]
     lines = ["| what holds | " + " | ".join(titles) + " |", "| --- |" + " --- |" * len(kinds)]
     notes = []
     for checks in services_checks.WORLDS.values():

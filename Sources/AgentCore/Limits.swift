@@ -70,6 +70,12 @@ package enum Limits {
     /// Enforced by `Settings`.
     package static let configurationBytes = 1 << 20
 
+    /// Bytes of the file in `CAFile=` that are searched for a certificate; the bundle of all public CAs
+    /// has 220 KB, and a disk image is not to be read to its end.
+    ///
+    /// Enforced by `TrustFile`.
+    package static let trustFileBytes = 4 << 20
+
     /// Bytes of an unbroken run of a token's characters in a server's words, from which on it is not
     /// shown; a UUID has 36, the shortest of Canopy's tokens 47.
     ///

@@ -3,6 +3,8 @@
 // What Swift cannot say of libsecret and GLib: a schema, which C initialises as a fixed-size
 // array; casts that are macros; GVariant's variadic constructors.
 #include <libsecret/secret.h>
+#include <pthread.h>
+#include <time.h>
 
 static inline const SecretSchema *clibsecret_session_schema(void) {
     static const SecretSchema schema = {
@@ -137,10 +139,11 @@ static inline void clibsecret_forbid_prompts(void) {
 
 // One deadline for one call: a thread that calls `slow` when the call has taken long, cancels it when
 // the deadline has come, and if it does not return even then (a bus that accepts and never answers)
-// calls `hopeless`, which ends the process.
+// calls `hopeless`, which ends the process. Locked with pthread's mutexes: GLib's are futexes of its own,
+// which ThreadSanitizer takes for no locks.
 struct clibsecret_deadline {
-    GMutex mutex;
-    GCond changed;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
     GCancellable *cancellable;
     gint64 slowness;
     gint64 span;
@@ -150,14 +153,17 @@ struct clibsecret_deadline {
     gboolean over;
     GThread *thread;
 };
-// Whether the call was over by then.
+// Whether the call was over by `end`, a time of g_get_monotonic_time.
 static inline gboolean clibsecret_deadline_wait(struct clibsecret_deadline *deadline, gint64 end) {
-    while (!deadline->over && g_cond_wait_until(&deadline->changed, &deadline->mutex, end)) {}
+    struct timespec moment = { .tv_sec = end / G_USEC_PER_SEC,
+                               .tv_nsec = end % G_USEC_PER_SEC * 1000 };
+    while (!deadline->over
+           && pthread_cond_timedwait(&deadline->changed, &deadline->mutex, &moment) == 0) {}
     return deadline->over;
 }
 static inline gpointer clibsecret_deadline_run(gpointer data) {
     struct clibsecret_deadline *deadline = data;
-    g_mutex_lock(&deadline->mutex);
+    pthread_mutex_lock(&deadline->mutex);
     gint64 start = g_get_monotonic_time();
     if (!clibsecret_deadline_wait(deadline, start + deadline->slowness)) deadline->slow();
     if (!clibsecret_deadline_wait(deadline, start + deadline->span)) {
@@ -165,7 +171,7 @@ static inline gpointer clibsecret_deadline_run(gpointer data) {
         if (!clibsecret_deadline_wait(deadline, g_get_monotonic_time() + deadline->grace))
             deadline->hopeless();
     }
-    g_mutex_unlock(&deadline->mutex);
+    pthread_mutex_unlock(&deadline->mutex);
     return NULL;
 }
 // Spans are microseconds; `slow` is called with the lock of clibsecret_deadline_end held.
@@ -174,8 +180,12 @@ static inline struct clibsecret_deadline *clibsecret_deadline_begin(gint64 slown
                                                                     void (*slow)(void),
                                                                     void (*hopeless)(void)) {
     struct clibsecret_deadline *deadline = g_new0(struct clibsecret_deadline, 1);
-    g_mutex_init(&deadline->mutex);
-    g_cond_init(&deadline->changed);
+    pthread_mutex_init(&deadline->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&deadline->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
     deadline->cancellable = g_cancellable_new();
     deadline->slowness = slowness;
     deadline->span = span;
@@ -187,15 +197,15 @@ static inline struct clibsecret_deadline *clibsecret_deadline_begin(gint64 slown
 }
 // Returns whether the deadline had come.
 static inline int clibsecret_deadline_end(struct clibsecret_deadline *deadline) {
-    g_mutex_lock(&deadline->mutex);
+    pthread_mutex_lock(&deadline->mutex);
     deadline->over = TRUE;
-    g_cond_signal(&deadline->changed);
-    g_mutex_unlock(&deadline->mutex);
+    pthread_cond_signal(&deadline->changed);
+    pthread_mutex_unlock(&deadline->mutex);
     g_thread_join(deadline->thread);
     int came = g_cancellable_is_cancelled(deadline->cancellable);
     g_object_unref(deadline->cancellable);
-    g_mutex_clear(&deadline->mutex);
-    g_cond_clear(&deadline->changed);
+    pthread_mutex_destroy(&deadline->mutex);
+    pthread_cond_destroy(&deadline->changed);
     g_free(deadline);
     return came;
 }

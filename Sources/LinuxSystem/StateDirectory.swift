@@ -127,7 +127,7 @@ package struct StateDirectory: Sendable {
             switch self {
             case .system(let error): "\(error)"
             case .contents(let path, .newerFormat(let version)):
-                "\(path): written by a later version of canopyd (format \(version))"
+                "\(path): written by a later version of canopyd (format \(version)); use that version"
             case .contents(let path, .malformed(let member)):
                 "\(path): damaged at \"\(member)\""
             }

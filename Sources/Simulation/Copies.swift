@@ -59,7 +59,7 @@ extension Episode {
     ) -> SimulatedHome {
         // A machine's items and state carry its name; to another they are somebody else's.
         let isOtherMachine = random.isOne(in: 2)
-        var keyring = SimulatedKeyring(writesAtOnce: home.keyring.writesAtOnce)
+        var keyring = SimulatedKeyring(home.keyring.habit, seed: random.word())
         if !isOtherMachine { keyring.replace(source.session) }
         let copy = SimulatedHome(
             keyring: keyring, holdsForeignItem: isOtherMachine && source.session != nil)

@@ -25,6 +25,8 @@ extension Episode {
         advance(to: time + (1200 + 3 * server.lifetime) * 1_000_000_000)
         guard violation == nil else { return }
         guard let agent else { return violate("canopyd did not come back") }
+        // One that had ended is looked at again now and then: how it ends is known in a moment.
+        if agent.machine.session == nil, !agent.isIdle { advance(to: time + 1_000_000_000) }
         judge(agent, before)
         guard violation == nil, let agent = self.agent else { return }
         if case .ended = agent.machine.phase { signInAgain(agent) }

@@ -37,6 +37,9 @@ package final class Episode {
     var nextClient: Int64 = 0
     var nextFault: Int64 = 0
     var lastResume: Int64 = 0
+
+    /// For how long the machine has slept, in all.
+    var slept: Int64 = 0
     var eventsAtOnce = 0
 
     /// The next event, once it is known.
@@ -60,6 +63,10 @@ package final class Episode {
 
     /// What the server's lifetimes make of the hold, in nanoseconds.
     let hold: Int64
+
+    /// Whether the machine is a container: its boot clock is its host's, which goes on from one boot of the
+    /// container's to the next.
+    let isContainer: Bool
 
     /// Whether the slot outlives canopyd and its exchanges, in the service manager's hands.
     let keepsDescriptors: Bool
@@ -129,9 +136,13 @@ package final class Episode {
         server = SimulatedServer(
             rules: rules, lifetime: lifetime, isStrict: random.isOne(in: 3))
         hold = RotationTiming.hold(lifetime: .seconds(lifetime)).nanoseconds
-        home = SimulatedHome(keyring: SimulatedKeyring(writesAtOnce: !random.isOne(in: 5)))
+        let habits: [SimulatedKeyring.Habit] = [.atOnce, .atOnce, .atOnce, .late, .passingOver]
+        let habit = habits[random.below(habits.count)]
+        home = SimulatedHome(keyring: SimulatedKeyring(habit, seed: random.word()))
         mode = random.isOne(in: 5) ? .onDemand : .ahead
         keepsDescriptors = !random.isOne(in: 4)
+        // Not drawn: whatever else happens under a seed is the same in both.
+        isContainer = seed % 4 == 1
         if random.isOne(in: 4) { wallOffset = random.time(-400, 400) }
     }
 

@@ -14,7 +14,7 @@ extension Episode {
         touch()
         process.isKilled = true
         if process.isRunning {
-            if process.isSlotRefused, let token = process.received { noteLost(token) }
+            noteUnslotted(process)
             releaseTreasure()
         } else {
             waiting.removeAll { $0 === process }
@@ -29,6 +29,8 @@ extension Episode {
         log("end of \(Episode.summary(process.job)): \(outcome.map(Episode.summary) ?? "killed")")
         guard violation == nil else { return }
         if let outcome { note(outcome, process) }
+        // The repetition of a token was put off for it, as its user wished.
+        if case .signOut = process.job { lastTrouble = max(lastTrouble, time) }
         // What was taken from keyring or slot while it ran, it was the last to have.
         if takenAt >= process.readyAt { releaseTreasure() }
         if process.slot !== home.slot { noteLost(process.slot) }
@@ -53,7 +55,8 @@ extension Episode {
             case .rotate(let mayPresent, let isLast):
                 return try Rotation(
                     in: world, known: process.known, mayPresent: mayPresent,
-                    slotKeptFor: process.slotKeptFor, isLast: isLast
+                    slotKeptFor: process.slotKeptFor, isSlotRewritten: process.isSlotRewritten,
+                    isLast: isLast
                 ).run()
             case .signIn:
                 return try SignIn(
@@ -62,7 +65,8 @@ extension Episode {
                 ).run()
             case .signOut(let isLocal):
                 return try SignOut(
-                    in: world, isLocal: isLocal, slotKeptFor: process.slotKeptFor
+                    in: world, isLocal: isLocal, slotKeptFor: process.slotKeptFor,
+                    isSlotRewritten: process.isSlotRewritten
                 ).run()
             case .question(let token, let revokes):
                 return try world.ask(with: token, toEnd: revokes)
@@ -104,7 +108,8 @@ extension Episode {
     func startAgent() {
         if isOff {
             isOff = false
-            bootedAt = max(turnedOffAt, time - random.time(3000, 20_000))
+            let began = max(turnedOffAt, time - random.time(3000, 20_000))
+            if !isContainer { bootedAt = began }
             bootNumber += 1
             boot = BootID("boot \(bootNumber)")
             if random.isOne(in: 2) {
@@ -129,6 +134,11 @@ extension Episode {
         }
     }
 
+    /// An exchange that ends alone had a token that its slot did not take.
+    func noteUnslotted(_ process: SimulatedProcess) {
+        if process.isSlotRefused, let token = process.received { noteLost(token) }
+    }
+
     /// The last holder of a slot is gone.
     private func noteLost(_ slot: SimulatedSlot) {
         guard let token = slot.token else { return }
@@ -138,6 +148,7 @@ extension Episode {
     private func noteLost(_ token: Int) {
         let parent = server.fates[token].parent
         server.note(parent) { $0.lostItsSlot = true }
+        loseSignIn(token, nil)
         releaseTreasure()
     }
 }

@@ -131,6 +131,7 @@ extension Episode {
         let span = random.time(1000, random.isOne(in: 3) ? 40_000_000 : 900_000)
         home.keyring.flush(at: time)
         time += span
+        slept += span
         home.keyring.sleep(for: span)
         lastResume = time
         lastTrouble = max(lastTrouble, time)
@@ -181,6 +182,7 @@ extension Episode {
         for process in running + waiting {
             process.agent = nil
             process.isKilled = true
+            noteUnslotted(process)
         }
         waiting = []
         agent = nil
@@ -279,26 +281,40 @@ extension Episode {
         takeBack()
         defer { releaseTreasure() }
         guard home.keyring.live?.refreshToken != live.refreshToken else { return }
-        server.note(server.fates[Answers.number(live.refreshToken)].parent, note)
-        if !home.keyring.writesAtOnce,
-            home.keyring.live?.header.signIn != live.header.signIn
-        {
-            loseSignIn(live, loss)
-        }
+        let token = Answers.number(live.refreshToken)
+        server.note(server.fates[token].parent, note)
         if let older = home.keyring.token { server.note(older, note) }
+        loseSignIn(token, loss)
     }
 
-    /// KWallet had not written the new sign-in: as if the keyring had been reset, where no slot has it.
-    private func loseSignIn(_ session: StoredSession, _ loss: Loss?) {
-        let token = Answers.number(session.refreshToken)
-        if home.slot.token == token, loss == nil { return }
-        let isOfSlot = server.fates[token].lostItsSlot
+    /// Whether the slot was lost that held the token: of what a late keyring has of it nobody knows whether it is in
+    /// the file.
+    func lostItsSlot(_ token: Int) -> Bool {
+        server.fates[server.fates[token].parent].lostItsSlot
+    }
+
+    /// A late keyring that has not written a new sign-in is as good as reset, or brings back the
+    /// session before it, whose successor had given up the slot to it.
+    ///
+    /// `loss` as above, once no slot has it either.
+    func loseSignIn(_ token: Int, _ loss: Loss?) {
+        let family = server.fates[token].family
+        guard !home.keyring.writesAtOnce,
+            let signIn = families.first(where: { $0.value == family }),
+            home.keyring.live?.header.signIn != signIn.key
+        else { return }
+        let isOfSlot = lostItsSlot(token)
+        if let older = home.keyring.token {
+            guard server.fates[older].family.number < family.number else { return }
+            if isOfSlot { server.note(older) { $0.lostItsSlot = true } }
+        }
+        let isInSlot =
+            home.slot.token == token || running.contains { $0.slot.token == token && !$0.isKilled }
+        if isInSlot, loss == nil { return }
         isDisturbed = true
         disturbedAt = time
         // Its exchange was cut short, and nobody was told of it; or it is over, and only not deleted yet.
-        guard toldSignIns.contains(session.header.signIn), !isOver(session.header.signIn) else {
-            return
-        }
+        guard toldSignIns.contains(signIn.key), !isOver(signIn.key) else { return }
         lose(isOfSlot ? .slotLostUnstored : loss)
     }
 }

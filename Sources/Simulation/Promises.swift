@@ -78,7 +78,7 @@ extension Episode {
         if (home.syncedState?.signIns.mark(of: signIn) ?? -1) < fate.generation, !isDisturbed {
             violate("I3: a token was presented before its mark was safe from a power cut")
         }
-        if fate.generation > 0, !isDisturbed {
+        if fate.generation > 0, !isDisturbed, home.keyring.writesAtOnce || !lostItsSlot(token) {
             let stored = home.keyring.writesAtOnce ? home.keyring.disk : home.keyring.live
             if stored.map({ Answers.number($0.refreshToken) }) != token {
                 violate("I2: a token was presented before it was safely in the keyring")
@@ -150,12 +150,18 @@ extension Episode {
         }
     }
 
-    /// The session that the keyring holds, if it is known and alive.
-    var liveFamily: SimulatedServer.Family? {
-        guard let session = home.keyring.live,
-            home.signIns?.knowsAlive(session.header.signIn) == true
+    /// The session that the user has, if it is known and alive: the one in the keyring, or a later one that is in the
+    /// slot alone.
+    func liveFamily(_ slot: SimulatedSlot) -> SimulatedServer.Family? {
+        guard let session = home.keyring.live, let signIns = home.signIns,
+            signIns.knowsAlive(session.header.signIn)
         else { return nil }
-        let family = server.fates[Answers.number(session.refreshToken)].family
+        var family = server.fates[Answers.number(session.refreshToken)].family
+        if case .session(let kept) = slot.contents,
+            signIns.isNewer(kept.header.signIn, than: session.header.signIn)
+        {
+            family = server.fates[Answers.number(kept.refreshToken)].family
+        }
         return server.isAlive(family, at: time) ? family : nil
     }
 

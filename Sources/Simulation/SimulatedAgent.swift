@@ -191,6 +191,7 @@ final class SimulatedAgent {
             readyAt: episode.spawnTime(),
             deadline: episode.time + SimulatedAgent.preparationPatience)
         started.slotKeptFor = machine.slotKeptFor(at: episode.now.boot)
+        started.isSlotRewritten = machine.isSlotRewritten
         process = started
         episode.start(started)
     }

@@ -25,6 +25,13 @@ final class SimulatedExchange: ExchangeWorld {
         try step(taking: span.nanoseconds)
     }
 
+    func pause(awakeFor span: TimeSpan) throws(Killed) {
+        let end = episode.time - episode.slept + span.nanoseconds
+        while episode.time - episode.slept < end {
+            try step(taking: end - (episode.time - episode.slept))
+        }
+    }
+
     /// Lets time pass and things happen; throws if this process is gone then.
     func step(taking time: Int64) throws(Killed) {
         if process.isUnslotted {
@@ -51,7 +58,7 @@ final class SimulatedExchange: ExchangeWorld {
         try step(taking: 100_000)
         guard home.lockHolder == nil else { return false }
         home.lockHolder = process
-        if home === episode.home { process.target = episode.liveFamily }
+        if home === episode.home { process.target = episode.liveFamily(process.slot) }
         return true
     }
 

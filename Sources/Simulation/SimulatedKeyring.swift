@@ -10,10 +10,22 @@ struct SimulatedKeyring {
         case hanging
     }
 
+    /// When what it was given gets into its file.
+    enum Habit {
+        /// gnome-keyring: at once, and it never syncs its directory.
+        case atOnce
+        /// KWallet: 5 s late.
+        case late
+        /// KeePassXC: each saving takes seconds, passes over what changes once it has read the entries,
+        /// and counts that as saved.
+        case passingOver
+    }
+
     var condition = Condition.working
 
-    /// gnome-keyring writes at once and never syncs its directory; KWallet writes 5 s late.
-    let writesAtOnce: Bool
+    let habit: Habit
+
+    var writesAtOnce: Bool { habit == .atOnce }
 
     /// Whether stores are acknowledged and forgotten.
     var dropsWrites = false
@@ -32,19 +44,54 @@ struct SimulatedKeyring {
     /// What a power cut leaves.
     private(set) var disk: StoredSession?
 
-    /// When what is live will be on the disk by itself; nil if it is there.
+    /// When the next writing of the file ends; nil if none goes on.
     private var flushAt: Int64?
 
-    init(writesAtOnce: Bool) {
-        self.writesAtOnce = writesAtOnce
+    /// What that writes, where it is not what is live at its end.
+    private var saving: Saving?
+
+    /// How long savings take, and whether one of somebody else's goes on.
+    private var random: SeededRandom
+
+    /// One writing of the file by a keyring that passes over changes.
+    private struct Saving {
+        var readsAt: Int64
+        var hasRead = false
+        /// What it has read.
+        var contents: StoredSession?
+    }
+
+    init(_ habit: Habit, seed: UInt64) {
+        self.habit = habit
+        random = SeededRandom(seed: seed)
     }
 
     mutating func write(_ session: StoredSession?, at time: Int64) {
         flush(at: time)
+        let before = live
         live = session
         hasEmptyItem = false
-        // The kernel's own journal commits every few seconds; 30 is the longest default.
-        if flushAt == nil { flushAt = time + (writesAtOnce ? 30 : 5) * 1_000_000_000 }
+        guard flushAt == nil else { return }
+        switch habit {
+        case .atOnce:
+            // The kernel's own journal commits every few seconds; 30 is the longest default.
+            flushAt = time + 30_000_000_000
+        case .late:
+            flushAt = time + 5_000_000_000
+        case .passingOver where before == live:
+            break  // The same bytes are no change.
+        case .passingOver:
+            save(before, at: time)
+        }
+    }
+
+    /// Its own saving begins in 150 ms and derives a key for up to 5 s, unless one for somebody else's
+    /// entry goes on, and has read what was there `before`.
+    private mutating func save(_ before: StoredSession?, at time: Int64) {
+        let isTooLate = random.isOne(in: 3)
+        let readsAt = isTooLate ? time : time + random.time(160, 5150)
+        saving = Saving(readsAt: readsAt, hasRead: isTooLate, contents: isTooLate ? before : nil)
+        flushAt = readsAt + random.time(1, 2000)
     }
 
     /// A new item is begun, and its secret never comes.
@@ -69,7 +116,9 @@ struct SimulatedKeyring {
 
     /// The machine slept: the clock by which KWallet writes did, too.
     mutating func sleep(for span: Int64) {
-        if !writesAtOnce, let time = flushAt { flushAt = time + span }
+        guard !writesAtOnce, let time = flushAt else { return }
+        flushAt = time + span
+        saving?.readsAt += span
     }
 
     mutating func sync() {
@@ -79,9 +128,18 @@ struct SimulatedKeyring {
     }
 
     mutating func flush(at time: Int64) {
+        if let present = saving, !present.hasRead, present.readsAt <= time {
+            saving?.hasRead = true
+            saving?.contents = live
+        }
         guard let flushAt, flushAt <= time else { return }
-        disk = live
-        self.flushAt = nil
+        disk = saving.map(\.contents) ?? live
+        endSaving()
+    }
+
+    private mutating func endSaving() {
+        flushAt = nil
+        saving = nil
     }
 
     /// The machine stops in order: the kernel writes what it was given, and KWallet gives it nothing.
@@ -93,14 +151,14 @@ struct SimulatedKeyring {
             flush(at: time)
             live = disk
         }
-        flushAt = nil
+        endSaving()
     }
 
     mutating func cutPower(at time: Int64) {
         belated = nil
         flush(at: time)
         live = disk
-        flushAt = nil
+        endSaving()
     }
 
     /// The program is killed; what it gave the kernel stays.
@@ -110,7 +168,7 @@ struct SimulatedKeyring {
         guard !writesAtOnce else { return }
         flush(at: time)
         live = disk
-        flushAt = nil
+        endSaving()
     }
 
     /// Somebody puts another file in its place.
@@ -118,6 +176,6 @@ struct SimulatedKeyring {
         live = session
         disk = session
         hasEmptyItem = false
-        flushAt = nil
+        endSaving()
     }
 }

@@ -35,6 +35,7 @@ final class SimulatedProcess {
 
     /// For how long the slot still keeps what was reported as stored; nil if nothing was.
     var slotKeptFor: TimeSpan?
+    var isSlotRewritten = false
 
     /// The slot that was handed to it, which it keeps alive.
     let slot: SimulatedSlot

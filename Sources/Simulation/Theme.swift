@@ -95,7 +95,7 @@ package enum Theme: String, CaseIterable, Sendable {
                 atStep: 60,
                 events: [
                     .exchangeKilled, .bothKilled, .keyringLocked, .diskFull, .powerCut,
-                    .sessionRevoked, .identityRevoked, .agentKilled, .stopped,
+                    .sessionRevoked, .identityRevoked, .agentKilled, .stopped, .keyringKilled,
                 ],
                 request: 8, answers: [.answerLost, .requestLost, .serverError, .throttled],
                 keyringCall: 50, stateCall: 50, userActs: 3, refusedAccess: 6)

@@ -56,7 +56,9 @@ struct Chaos {
             .status403HTML, .status408, .status429, .status500, .status502, .status503, .status504,
             .slow, .truncatedJSON, .truncatedBody, .html200, .empty200, .nonJSON:
             true
-        case .silence, .hold, .late401, .noRefreshToken, .noExpiresIn, .echoBody, .hugeBody: false
+        case .silence, .hold, .late401, .noRefreshToken, .noExpiresIn, .echoBody, .hugeBody,
+            .unendedBody, .brokenText:
+            false
         }
     }
 

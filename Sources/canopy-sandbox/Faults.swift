@@ -41,6 +41,10 @@ struct Fault {
         case truncatedJSON = "truncated-json"
         /// Half of the answer under the whole one's length, and then the end of the connection.
         case truncatedBody = "truncated-body"
+        /// All of the answer under a length of one byte more, and then the end of the connection.
+        case unendedBody = "unended-body"
+        /// A good answer behind a byte order mark, and with half a character in another member.
+        case brokenText = "broken-text"
         /// A portal's page with status 200.
         case html200 = "html-200"
         case empty200 = "empty-200"
@@ -55,7 +59,8 @@ struct Fault {
         var usually: When {
             switch self {
             case .answerLost, .reset, .silence, .slow, .hold, .truncatedJSON, .truncatedBody,
-                .empty200, .nonJSON, .noRefreshToken, .noExpiresIn, .hugeBody:
+                .unendedBody, .brokenText, .empty200, .nonJSON, .noRefreshToken, .noExpiresIn,
+                .hugeBody:
                 .after
             case .requestLost, .late401, .status302, .status400HTML, .status401HTML, .status403HTML,
                 .status408, .status429, .status500, .status502, .status503, .status504, .html200,
@@ -68,7 +73,7 @@ struct Fault {
         var isFixed: Bool {
             switch self {
             case .answerLost, .requestLost, .late401, .truncatedJSON, .truncatedBody,
-                .noRefreshToken, .noExpiresIn, .hugeBody:
+                .unendedBody, .brokenText, .noRefreshToken, .noExpiresIn, .hugeBody:
                 true
             case .status302, .status400HTML, .status401HTML, .status403HTML, .status408, .status429,
                 .status500, .status502, .status503, .status504, .reset, .silence, .slow, .hold,

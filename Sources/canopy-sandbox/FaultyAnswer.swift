@@ -83,6 +83,14 @@ extension Canopy {
                 answer.claimedLength = answer.body.count
                 answer.body = Array(answer.body.prefix(answer.body.count / 2))
             }
+        case .unendedBody: return changed(good) { $0.claimedLength = $0.body.count + 1 }
+        case .brokenText:
+            return changed(good) { answer in
+                guard answer.body.last == UInt8(ascii: "}") else { return }
+                answer.body.removeLast()
+                answer.body += Array(#","halves":"\ud83d \ude00 "#.utf8) + [0xF0, 0x9F, 0xFF]
+                answer.body = [0xEF, 0xBB, 0xBF] + answer.body + Array(#""}"#.utf8)
+            }
         case .noRefreshToken: return changed(good) { $0.body = without("refresh_token", $0.body) }
         case .noExpiresIn: return changed(good) { $0.body = without("expires_in", $0.body) }
         case .hugeBody:

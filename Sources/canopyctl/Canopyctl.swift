@@ -10,6 +10,8 @@ enum Canopyctl {
         Hardening.leaveCrashesToTheKernel()
         // A reader that has gone is an error of write(2) like others, not a silent death.
         signal(SIGPIPE, SIG_IGN)
+        // So is a limit on the size of files (RLIMIT_FSIZE).
+        signal(SIGXFSZ, SIG_IGN)
         LockedMemory.onRefusal { refusal in
             StandardError.say(
                 "canopyctl: warning: what is secret may be swapped to disk, for memory cannot be "

@@ -26,6 +26,10 @@ struct ConfigurationCheck {
             if let fault = parsed.errors.first {
                 settings = Settings()
                 finding = Finding(.configuration, .failed, fault.description, fix: edit)
+            } else if let fault = TrustFile.fault(in: parsed.settings) {
+                settings = parsed.settings
+                finding = Finding(
+                    .configuration, .failed, "\(path): \(fault.detail)", fix: fault.fix ?? edit)
             } else {
                 settings = parsed.settings
                 let remarks =

@@ -12,7 +12,8 @@ enum Curl: Command {
     static let operands = "-- ARGS…"
     static let remarks = """
         canopyctl curl -- --json '{"a":1}' https://api.example.com/v1/things
-        curl itself drops the header where a redirect leads to another host.
+        curl itself drops the header where a redirect leads to another host. It speaks https:// alone,
+        and http:// with this machine; what it is told by a --proto of its own wins.
         """
     static let options: Options = [.profile, .minimumValidity, .timeout]
     static let stopsAtOperand = true
@@ -21,10 +22,24 @@ enum Curl: Command {
         try arguments.check(operandsFrom: 1, named: "curl's arguments")
         let header = try header(Token.request(arguments, accept: .json))
         let failure = Execution.replace(
-            with: ["curl", "--header", "@/dev/fd/\(header)"] + arguments.operands)
+            with: ["curl", "--header", "@/dev/fd/\(header)"]
+                + protocols(for: arguments.operands) + arguments.operands)
         throw Complaint(
             .failure, "curl cannot be run", detail: "\(failure)",
             cure: failure.code == ENOENT ? "install it: apt-get install curl" : nil)
+    }
+
+    /// Options that keep curl from sending the token in the clear to another machine.
+    ///
+    /// To curl a URL without a scheme is plain HTTP. Which of its arguments are URLs only curl itself
+    /// knows: one that looks like plain HTTP to another machine is taken for one.
+    private static func protocols(for operands: [String]) -> [String] {
+        let plain = operands.filter { $0.prefix(7).lowercased() == "http://" }
+        let isLocal =
+            !plain.isEmpty && plain.allSatisfy { TokenDestination(url: $0).staysHere }
+            // Whatever the URL says then, it is a socket of this machine.
+            || operands.contains("--unix-socket") || operands.contains("--abstract-unix-socket")
+        return ["--proto", isLocal ? "=https,http" : "=https", "--proto-default", "https"]
     }
 
     /// The descriptor of a file that holds the header, which curl inherits.

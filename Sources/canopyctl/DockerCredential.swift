@@ -10,6 +10,8 @@ enum DockerCredential: Command {
         The tools look for a program named docker-credential-canopy: link it to canopyctl. Name it
         for the registries that the token is for, and for no other, in the tool's config.json:
           {"credHelpers": {"registry.example.com": "canopy"}}
+        An http:// address that is not this machine gets none. A name without a scheme is a registry
+        that the tool speaks TLS with, unless it is told to do without.
         """
     static let options: Options = [.profile, .username]
 
@@ -53,6 +55,8 @@ enum DockerCredential: Command {
     }
 
     private static func get(_ server: String, _ arguments: Arguments) throws(Complaint) {
+        // A bare name is the usual one; whether that registry has TLS is in the tool's own hands.
+        if server.contains("://") { try TokenDestination(url: server).check() }
         let token = try GrantedToken.of(try arguments.profile)
         var writer = JSONWriter(
             into: SecretBuffer(capacity: token.value.count + 256, in: .locked))

@@ -9,11 +9,13 @@ enum Execution {
     static func replace(with arguments: [String]) -> SystemError {
         var vector: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
         vector.append(nil)
-        // What we do about a reader that has gone is no other program's affair.
+        // What we do about a reader that has gone, and about limits, is no other program's affair.
         signal(SIGPIPE, SIG_DFL)
+        signal(SIGXFSZ, SIG_DFL)
         if let name = vector[0] { execvp(name, &vector) }
         let failure = SystemError.last("exec", arguments[0])
         signal(SIGPIPE, SIG_IGN)
+        signal(SIGXFSZ, SIG_IGN)
         for pointer in vector { free(pointer) }
         return failure
     }
@@ -42,6 +44,7 @@ enum Execution {
         var defaults = sigset_t()
         sigemptyset(&defaults)
         sigaddset(&defaults, SIGPIPE)
+        sigaddset(&defaults, SIGXFSZ)
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         posix_spawnattr_setflags(
             &attributes, Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF))

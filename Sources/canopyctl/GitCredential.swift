@@ -51,19 +51,9 @@ enum GitCredential: Command {
             }
         }
 
-        /// Whether a token may travel there: in the clear it may not leave the machine.
-        var isSafe: Bool {
-            if scheme == "https" { return true }
-            do throws(BaseURL.Malformed) {
-                return try BaseURL(place).isPlain
-            } catch {
-                return false
-            }
-        }
-
         var isComplete: Bool { !scheme.isEmpty && !host.isEmpty }
 
-        var place: String { "\(scheme)://\(host)" }
+        var server: TokenDestination { TokenDestination(url: "\(scheme)://\(host)") }
     }
 
     private static func answer(
@@ -74,12 +64,7 @@ enum GitCredential: Command {
                 .failure, "standard input does not say which server the credential is for",
                 cure: "it is git that runs this: see canopyctl git-credential --help")
         }
-        guard request.isSafe else {
-            throw Complaint(
-                .failure,
-                "no token is given for \(request.place), where it would travel unencrypted",
-                cure: "use an https:// URL")
-        }
+        try request.server.check()
         let token = try GrantedToken.of(profile)
         var text = SecretBuffer(capacity: token.value.count + 128, in: .locked)
         text.append("username=")

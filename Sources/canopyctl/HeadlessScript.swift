@@ -31,6 +31,21 @@ enum HeadlessScript {
                 """
             }
         }
+
+        /// What follows where systemd-creds sealed nothing, whose own words name no package.
+        var remedy: String {
+            switch self {
+            case .host: ""
+            case .tpm2, .both:
+                """
+                 || {
+                            echo "nothing was sealed. systemd needs a TPM that systemd-creds has-tpm2 finds, and libraries" >&2
+                            echo "that do not come with it: apt-get install libtss2-esys-3.0.2-0 libtss2-rc0" >&2
+                            exit 1
+                        }
+                """
+            }
+        }
     }
 
     /// Root's part, for `user`.
@@ -68,7 +83,7 @@ enum HeadlessScript {
                 echo "$blob is there already, and kept"
             else
                 \(passphrase)
-                    systemd-creds encrypt --with-key=\(seal.rawValue) --name="canopyd-keyring-$uid" - "$blob.new"
+                    systemd-creds encrypt --with-key=\(seal.rawValue) --name="canopyd-keyring-$uid" - "$blob.new"\(seal.remedy)
                 mv "$blob.new" "$blob"
             fi
 

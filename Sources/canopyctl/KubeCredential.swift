@@ -12,6 +12,8 @@ enum KubeCredential: Command {
             command: canopyctl
             args: [kube-credential]
             interactiveMode: Never
+        With provideClusterInfo: true, a cluster at an http:// address that is not this machine gets
+        no token.
         """
     static let options: Options = [.profile]
 
@@ -22,7 +24,7 @@ enum KubeCredential: Command {
 
     static func run(_ arguments: Arguments) throws(Complaint) -> ExitCode {
         try arguments.check(operands: 0)
-        let version = try version()
+        let version = try negotiate()
         let token = try GrantedToken.of(try arguments.profile)
         var writer = JSONWriter(
             into: SecretBuffer(capacity: token.value.count + 256, in: .locked))
@@ -43,14 +45,19 @@ enum KubeCredential: Command {
     }
 
     /// The version that the client asks for, which it has to get; the newest if it does not say.
-    private static func version() throws(Complaint) -> String {
+    ///
+    /// Fails also where it says which cluster it means, and the token would go there in the clear.
+    private static func negotiate() throws(Complaint) -> String {
         guard let info = Environment.process["KUBERNETES_EXEC_INFO"] else { return versions[0] }
         var text = info
-        let asked = text.withUTF8 { bytes -> String? in
+        let (asked, server) = text.withUTF8 { bytes -> (String?, String?) in
             do throws(JSONFault) {
-                return try JSONReader.parse(UnsafeRawBufferPointer(bytes))["apiVersion"]?.string
+                let said = try JSONReader.parse(UnsafeRawBufferPointer(bytes))
+                return (
+                    said["apiVersion"]?.string, said["spec"]?["cluster"]?["server"]?.string
+                )
             } catch {
-                return nil
+                return (nil, nil)
             }
         }
         guard let asked, versions.contains(asked) else {
@@ -59,6 +66,7 @@ enum KubeCredential: Command {
                 detail: asked ?? "none",
                 cure: "in the kubeconfig, apiVersion of exec must be \(versions[0])")
         }
+        if let server { try TokenDestination(url: server).check() }
         return asked
     }
 }

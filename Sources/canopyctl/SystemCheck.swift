@@ -130,7 +130,7 @@ enum SystemCheck {
         guard access(path, F_OK) == 0 else {
             return Finding(.systemd, .skipped, "this machine was not started by systemd")
         }
-        guard let version = systemdVersion() else {
+        guard let version = SystemdVersion.installed() else {
             return Finding(.systemd, .skipped, "systemd does not say which version it is")
         }
         guard version.major >= 252 else {
@@ -147,30 +147,6 @@ enum SystemCheck {
                 fix: "sudo apt-get install systemd")
         }
         return Finding(.systemd, .ok, version.text)
-    }
-
-    private static func systemdVersion() -> (major: Int, text: String)? {
-        // `systemd --version` begins "systemd 252 (252.36-1~deb12u1)"; the library's name has it too,
-        // and reading a name starts no program.
-        let directories = [
-            "/usr/lib/systemd", "/usr/lib/x86_64-linux-gnu/systemd",
-            "/usr/lib/aarch64-linux-gnu/systemd",
-        ]
-        for directory in directories {
-            do throws(SystemError) {
-                for name in try Directory.names(directory) {
-                    guard name.hasPrefix("libsystemd-shared-"), name.hasSuffix(".so") else {
-                        continue
-                    }
-                    let text = String(name.dropFirst(18).dropLast(3))
-                    guard let major = Int(text.prefix { $0 >= "0" && $0 <= "9" }) else { continue }
-                    return (major, text)
-                }
-            } catch {
-                continue
-            }
-        }
-        return nil
     }
 
     /// As /etc/passwd has it: a static program can ask nobody else.

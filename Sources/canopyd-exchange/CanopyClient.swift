@@ -104,6 +104,9 @@ final class CanopyClient {
         _ = ccurl_set_long(handle, CURLOPT_FRESH_CONNECT, 1)
         _ = ccurl_set_long(handle, CURLOPT_FORBID_REUSE, 1)
         _ = ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1)
+        // Else a resolver that is not answered is waited for past every patience, until its own is over,
+        // which may take minutes. libcurl before 7.87 does not know the option, and waits.
+        _ = ccurl_set_long(handle, CURLOPT_QUICK_EXIT, 1)
         _ = ccurl_set_long(
             handle, CURLOPT_CONNECTTIMEOUT_MS,
             Int(CanopyClient.connectPatience.milliseconds))
@@ -158,16 +161,16 @@ final class CanopyClient {
     private func outcome(
         _ code: CURLcode, _ handle: UnsafeMutableRawPointer, _ transfer: Transfer, words: String
     ) -> Transmission {
-        if code == CURLE_OK {
-            return .answered(
-                CanopyAnswer(
-                    status: Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE)),
-                    retryAfter: transfer.retryAfter, date: transfer.date,
-                    body: transfer.body.secret(), secrets: transfer.secrets))
-        }
         if transfer.isTooLarge {
             return .lost("the answer is larger than \(Limits.answerBodyBytes) bytes")
         }
+        let answer = CanopyAnswer(
+            status: Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE)),
+            retryAfter: transfer.retryAfter, date: transfer.date, body: transfer.body.secret(),
+            secrets: transfer.secrets)
+        // A successor that has come whole is not thrown away for what the connection lacked then: the
+        // last chunk, the rest of a length that was counted wrong, its end.
+        if code == CURLE_OK || transfer.began && answer.isWholeSuccess { return .answered(answer) }
         if transfer.isTooLate {
             let seconds = CanopyClient.answerPatience.wholeSeconds
             return .lost("no whole answer within \(seconds) s after the request was sent")

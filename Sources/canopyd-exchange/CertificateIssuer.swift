@@ -23,6 +23,7 @@ enum CertificateIssuer {
         _ = ccurl_set_string(handle, CURLOPT_PROXY, proxy ?? "")
         _ = ccurl_set_long(handle, CURLOPT_CONNECT_ONLY, 1)
         _ = ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1)
+        _ = ccurl_set_long(handle, CURLOPT_QUICK_EXIT, 1)
         _ = ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, Int(patience.milliseconds))
         _ = ccurl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 0)
         _ = ccurl_set_long(handle, CURLOPT_SSL_VERIFYHOST, 0)

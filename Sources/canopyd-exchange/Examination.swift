@@ -79,9 +79,9 @@ struct Examination {
         case .found(let answer):
             path = KeyringCall.take(clibsecret_single_path(answer.value))
         }
+        let name = connection.owner ?? connection.keeper.name
         let owner = Finding(
-            .secretService, .ok,
-            connection.keeper.limit.map { "\(connection.owner): \($0)" } ?? connection.owner)
+            .secretService, .ok, connection.keeper.limit.map { "\(name): \($0)" } ?? name)
         guard path != "/" else {
             return [
                 owner,

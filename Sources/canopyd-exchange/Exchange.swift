@@ -96,12 +96,14 @@ enum Exchange {
             let world = world(job, profile, channel, nil, memory)
             return Rotation(
                 in: world, known: job.known, mayPresent: job.mayPresent,
-                slotKeptFor: job.slotKeptFor, isLast: job.isLast
+                slotKeptFor: job.slotKeptFor, isSlotRewritten: job.isSlotRewritten,
+                isLast: job.isLast
             ).run()
         case .signOut:
             let world = world(job, profile, channel, nil, memory)
             return SignOut(
-                in: world, isLocal: job.isLocal, slotKeptFor: job.slotKeptFor
+                in: world, isLocal: job.isLocal, slotKeptFor: job.slotKeptFor,
+                isSlotRewritten: job.isSlotRewritten
             ).run()
         case .signIn:
             return signIn(job, profile, channel, memory)

@@ -63,6 +63,14 @@ final class RealWorld: ExchangeWorld {
         }
     }
 
+    func pause(awakeFor span: TimeSpan) {
+        let (seconds, rest) = span.nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(rest))
+        var left = timespec()
+        // The kernel counts it on a clock that stands still while the machine sleeps.
+        while nanosleep(&time, &left) == -1, errno == EINTR { time = left }
+    }
+
     // MARK: Lock, slot, state directory
 
     func lock() -> Bool {

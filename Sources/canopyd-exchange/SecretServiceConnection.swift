@@ -10,8 +10,8 @@ internal import LinuxSystem
 final class SecretServiceConnection {
     let service: UnsafeMutablePointer<SecretService>
 
-    /// The program that owns `org.freedesktop.secrets`, for people.
-    let owner: String
+    /// The program that owns `org.freedesktop.secrets`, for people; nil where nobody does.
+    let owner: String?
 
     /// Whether a call has failed: a service that was started anew knows nothing of what was agreed
     /// with the one before it.
@@ -20,10 +20,10 @@ final class SecretServiceConnection {
     /// Told the path of a collection that turned out to be locked.
     var onLocked: (String) -> Void = { _ in }
 
-    private init(_ service: UnsafeMutablePointer<SecretService>, owner: String) {
+    private init(_ service: UnsafeMutablePointer<SecretService>, owner: String?) {
         self.service = service
         self.owner = owner
-        keeper = KeyringOwner(process: owner)
+        keeper = KeyringOwner(process: owner ?? "nobody")
     }
 
     deinit { g_object_unref(service) }
@@ -195,12 +195,12 @@ final class SecretServiceConnection {
         }
     }
 
-    /// The owner's process name, as the kernel has it; its bus name where that is not to be had.
+    /// The name of the owner's program; its bus name where that is not to be had, nil where there is none.
     private static func ownerName(
         _ service: UnsafeMutablePointer<SecretService>, _ cancellable: KeyringCall.Cancellable?
-    ) -> String {
+    ) -> String? {
         let proxy = clibsecret_proxy(service)
-        guard let name = g_dbus_proxy_get_name_owner(proxy) else { return "nobody" }
+        guard let name = g_dbus_proxy_get_name_owner(proxy) else { return nil }
         defer { g_free(name) }
         let pid = clibsecret_process_of(
             g_dbus_proxy_get_connection(proxy), name, gint(KeyringCall.patience.milliseconds),
@@ -209,9 +209,25 @@ final class SecretServiceConnection {
         do throws(SystemError) {
             let file = try FileDescriptor.open("/proc/\(pid)/comm", O_RDONLY)
             let bytes = try file.readAll(limit: 64, subject: "comm")
-            return String(decoding: bytes.prefix { $0 != 10 }, as: UTF8.self)
+            let comm = String(decoding: bytes.prefix { $0 != 10 }, as: UTF8.self)
+            return KeyringOwner.processName(comm, startedWith: firstWords(of: pid))
         } catch {
             return String(cString: name)
+        }
+    }
+
+    /// The first words of the command that started the process; none where they are not to be had.
+    private static func firstWords(of pid: UInt32) -> [String] {
+        do throws(SystemError) {
+            let file = try FileDescriptor.open("/proc/\(pid)/cmdline", O_RDONLY)
+            // The names that are looked for are at its beginning, however long it is.
+            var start = [UInt8](repeating: 0, count: 4096)
+            let count = Glibc.read(file.number, &start, start.count)
+            return start.prefix(max(0, count)).split(separator: 0).map {
+                String(decoding: $0, as: UTF8.self)
+            }
+        } catch {
+            return []
         }
     }
 }

@@ -175,12 +175,13 @@ final class SecretServiceStore {
         guard let path = standard.path else {
             return Failure(
                 .keyringUnavailable,
-                "the Secret Service (\(connection.owner)) has no default collection")
+                "the Secret Service (\(connection.keeper.name)) has no default collection")
         }
         guard !connection.hasCollection(path) else { return nil }
         return Failure(
             .keyringUnavailable,
-            "the default collection of the Secret Service (\(connection.owner)) does not exist")
+            "the default collection of the Secret Service (\(connection.keeper.name)) does not exist"
+        )
     }
 
     /// The highest generation of a sign-in among `signIns`, or else of any; nil if no item holds a

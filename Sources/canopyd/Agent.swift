@@ -38,6 +38,9 @@ final class Agent {
     let subscribers = Subscribers()
     var profiles: [ProfileName: ServedProfile] = [:]
     var keyring = KeyringStanding(.ok, owner: nil)
+
+    /// Who kept the secrets last: also while nobody does, since the session is with that program.
+    private(set) var keeper: KeyringOwner?
     var tally = Tally()
     var recentCallers = RecentCallers()
 
@@ -63,6 +66,7 @@ final class Agent {
 
     /// The slots that an earlier canopyd left with the service manager and no profile has taken yet.
     private var inherited: [ProfileName: SuccessorSlot]
+    private var store: DescriptorStore
     private var lastProfileNumber: UInt32 = 0
     private var cachedWakeUp: BootTime?
 
@@ -73,6 +77,7 @@ final class Agent {
         self.place = place
         self.configurationFile = configurationFile
         self.inherited = inherited
+        store = DescriptorStore(keeping: Set(inherited.keys))
         self.settings = settings
         self.loop = loop
         sleep = SleepInhibitor(on: loop)
@@ -104,7 +109,7 @@ final class Agent {
                 // Its state cannot be read, or is gone: the exchange says which.
                 _ = served(name, account: nil)
             } else {
-                DescriptorStore.remove(name)
+                store.remove(name)
             }
         }
         inherited = [:]
@@ -246,6 +251,7 @@ final class Agent {
     /// Takes what an exchange says of the keyring.
     func heard(_ standing: KeyringStanding) {
         keyring = standing
+        if let owner = standing.owner { keeper = KeyringOwner(process: owner) }
         if let collection = standing.collection { keyringWatch.found(locked: collection) }
     }
 
@@ -282,6 +288,16 @@ final class Agent {
         loading == nil && profiles.values.allSatisfy { $0.process == nil && !$0.isStarting }
     }
 
+    /// Takes back from the service manager the slots in which nothing waits, of a canopyd that ends.
+    ///
+    /// A manager of systemd 254 to 256 starts no stopped service for whoever comes to its socket while its
+    /// store keeps anything (systemd's pull request 33874, in 257). A successor is worth that, an empty slot is not.
+    func releaseEmptySlots() {
+        for profile in profiles.values where profile.slot.isKept && !profile.slot.isFull {
+            store.remove(profile.name)
+        }
+    }
+
     // MARK: Profiles
 
     /// The profile under the name, made if there is none; nil if that fails, which is logged.
@@ -294,7 +310,8 @@ final class Agent {
             lastProfileNumber += 1
             let profile = ServedProfile(
                 name, number: lastProfileNumber, slot: slot, boot: place.boot,
-                mode: settings.mode(of: name), account: account)
+                mode: settings.mode(of: name), account: account,
+                keeper: { [unowned self] in keeper })
             if isNew { profile.machine.becomeUnknown() }
             profiles[name] = profile
             wakeUpIsStale = true
@@ -308,7 +325,7 @@ final class Agent {
     private func slot(of name: ProfileName) throws(SystemError) -> SuccessorSlot {
         if let slot = inherited.removeValue(forKey: name) { return slot }
         let slot = try SuccessorSlot()
-        slot.isKept = DescriptorStore.add(slot, of: name)
+        slot.isKept = store.add(slot, of: name)
         return slot
     }
 
@@ -329,7 +346,7 @@ final class Agent {
         notifications.saw(profile.name, .settled, at: now.boot)
         profiles[profile.name] = nil
         tally.forget(profile.name)
-        if profile.slot.isKept { DescriptorStore.remove(profile.name) }
+        if profile.slot.isKept { store.remove(profile.name) }
         wakeUpIsStale = true
     }
 

@@ -91,6 +91,7 @@ extension Agent {
             var job = place.job(.signOut, profiles: [profile.name], settings)
             job.isSlotKept = profile.slot.isKept
             job.slotKeptFor = profile.machine.slotKeptFor(at: now.boot)
+            job.isSlotRewritten = profile.machine.isSlotRewritten
             job.isLocal = isLocal
             return .ready(job)
         case .identity, .sessions, .revokeSession:
@@ -104,7 +105,7 @@ extension Agent {
             case .wait:
                 return .needsToken
             case .refused(let refusal):
-                return .refused(Refusals.problem(refusal, profile.name))
+                return .refused(Refusals.problem(refusal, profile.name, keptBy: keeper))
             case .token(let token):
                 return .ready(question(request.kind, token, profile))
             }
@@ -120,13 +121,14 @@ extension Agent {
         case .resting(let due) where due <= now.boot: .later
         case .unread, .exchanging: .later
         case .resting:
-            .refused(Refusals.problem(Failure(.refused, words), profile.name))
+            .refused(Refusals.problem(Failure(.refused, words), profile.name, keptBy: keeper))
         case .paused(let pause):
             pause.until <= now.boot
                 ? .later
                 : .refused(
                     Refusals.problem(
-                        pause.failure, profile.name, retryAfter: pause.until - now.boot))
+                        pause.failure, profile.name, retryAfter: pause.until - now.boot,
+                        keptBy: keeper))
         case .ended(let reason):
             .refused(Refusals.signInRequired(reason, profile.name))
         }
@@ -192,6 +194,7 @@ extension Agent {
         job.known = profile.machine.session?.position
         job.mayPresent = mayPresent
         job.slotKeptFor = profile.machine.slotKeptFor(at: now.boot)
+        job.isSlotRewritten = profile.machine.isSlotRewritten
         job.isLast = isLast
         start(job, for: profile, at: now)
     }
@@ -276,7 +279,8 @@ extension Agent {
         Journal.write(.exchangeDied, (.profile, profile.name.text), (.error, words))
         profile.machine.exchangeDied(
             words, holdsSuccessor: profile.slot.isFull, at: now, draw: Agent.draw())
-        answerAsker(of: profile, Refusals.problem(exchange.death(words), profile.name))
+        answerAsker(
+            of: profile, Refusals.problem(exchange.death(words), profile.name, keptBy: keeper))
         if case .paused = profile.machine.phase { noteAttempt(profile) }
     }
 
@@ -356,10 +360,11 @@ extension Agent {
             return .profile(profile.view(at: now))
         case .failed(let failure):
             return switch job {
-            case .signOut: Reply(Refusals.signOutFailed(failure, profile.name))
-            case .revokeSession: Reply(Refusals.revocationFailed(failure, profile.name))
+            case .signOut: Reply(Refusals.signOutFailed(failure, profile.name, keptBy: keeper))
+            case .revokeSession:
+                Reply(Refusals.revocationFailed(failure, profile.name, keptBy: keeper))
             case .load, .rotate, .signIn, .secondFactor, .identity, .sessions, .examine:
-                Reply(Refusals.problem(failure, profile.name))
+                Reply(Refusals.problem(failure, profile.name, keptBy: keeper))
             }
         case .signInRequired(let reason, _, _):
             return Reply(Refusals.signInRequired(reason, profile.name))
@@ -370,7 +375,7 @@ extension Agent {
         case .challenged(let challenge):
             return .challenge(challenge)
         case .tokenRefused(let words):
-            return Reply(Refusals.problem(Failure(.refused, words), profile.name))
+            return Reply(Refusals.problem(Failure(.refused, words), profile.name, keptBy: keeper))
         case .document(let document):
             return document.count == 0
                 ? .done : Reply(status: 200, body: .secret(document))

@@ -53,7 +53,8 @@ extension Agent {
             guard let profile = served(name, account: nil, isNew: true) else {
                 return Reply(
                     Refusals.problem(
-                        Failure(.storageFailed, "the successor slot cannot be made"), name))
+                        Failure(.storageFailed, "the successor slot cannot be made"), name,
+                        keptBy: keeper))
             }
             return enqueue(.signIn(body), profile, client, now)
         case .multiFactor(let name):
@@ -175,7 +176,8 @@ extension Agent {
         if case .paused(let pause) = profile.machine.phase {
             return Reply(
                 Refusals.problem(
-                    pause.failure, profile.name, retryAfter: pause.until - now.boot))
+                    pause.failure, profile.name, retryAfter: pause.until - now.boot,
+                    keptBy: keeper))
         }
         return token(profile, nil, timeout, false, client, now)
     }
@@ -210,7 +212,7 @@ extension Agent {
             return Reply(Refusals.unknownProfile(name))
         case .failed(let failure, let at):
             guard now.boot - at >= BackOff.start, !isStopping else {
-                return Reply(Refusals.problem(failure, name))
+                return Reply(Refusals.problem(failure, name, keptBy: keeper))
             }
             search = .due
         case .due, .running:

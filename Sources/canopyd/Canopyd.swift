@@ -67,6 +67,11 @@ enum Canopyd {
         // user's with one is not to take the tokens away. An exchange starts with the defaults.
         signal(SIGUSR1, SIG_IGN)
         signal(SIGUSR2, SIG_IGN)
+        // What our log is written to may have reached its limit (RLIMIT_FSIZE).
+        signal(SIGXFSZ, SIG_IGN)
+        // Whoever started us may ignore it, which is inherited: our children would be gone before we
+        // can ask how they ended.
+        signal(SIGCHLD, SIG_DFL)
         // sd-event takes these from a descriptor.
         var taken = sigset_t()
         sigemptyset(&taken)
@@ -87,6 +92,10 @@ enum Canopyd {
         case .read(_, let warnings):
             for warning in warnings { complain("warning: \(warning)") }
             return true
+        case .lacking(_, let warnings, let fault):
+            for warning in warnings { complain("warning: \(warning)") }
+            complain(fault)
+            return false
         case .unusable(let errors):
             for error in errors { complain(error) }
             return false
@@ -98,6 +107,12 @@ enum Canopyd {
         case .read(let settings, let warnings):
             Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
             for warning in warnings {
+                Journal.write(.configurationIgnored, (.line, warning))
+            }
+            return settings
+        case .lacking(let settings, let warnings, let fault):
+            Journal.write(upTo: configuration.logLevel ?? settings.logLevel)
+            for warning in warnings + [fault] {
                 Journal.write(.configurationIgnored, (.line, warning))
             }
             return settings
@@ -219,6 +234,7 @@ enum Canopyd {
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
+        agent.releaseEmptySlots()
         for profile in agent.unstored {
             Journal.write(.stoppedUnstored, (.profile, profile.text))
         }
@@ -238,6 +254,8 @@ enum Canopyd {
             listener.limit = settings.connections
             agent.settings = settings
             Journal.write(.configurationRead)
+        case .lacking(_, _, let fault):
+            Journal.write(.configurationBad, (.line, fault))
         case .unusable(let errors):
             for error in errors {
                 Journal.write(.configurationBad, (.line, error))

@@ -16,6 +16,11 @@ struct Configuration {
 
     enum Outcome {
         case read(Settings, warnings: [String])
+
+        /// Nothing is wrong with what the file says, but with a file that it names: with what is in
+        /// memory canopyd can go on until it is there.
+        case lacking(Settings, warnings: [String], String)
+
         case unusable([String])
     }
 
@@ -35,6 +40,11 @@ struct Configuration {
             warnings += PolicyFiles.remarks(on: parsed.settings).map { "\(path): \($0)" }
             if !parsed.settings.executablesAllowed.isEmpty, UserNamespace.isOwn {
                 warnings.append("\(path): \(UserNamespace.blindness)")
+            }
+            if let fault = TrustFile.fault(in: parsed.settings) {
+                let cure = fault.fix.map { "; \($0)" } ?? "; put it there, or name another"
+                return .lacking(
+                    parsed.settings, warnings: warnings, "\(path): \(fault.detail)\(cure)")
             }
             return .read(parsed.settings, warnings: warnings)
         } catch {

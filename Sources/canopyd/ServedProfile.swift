@@ -7,6 +7,9 @@ final class ServedProfile {
     let slot: SuccessorSlot
     let boot: BootID
 
+    /// Who keeps the secrets of all profiles, as far as that was seen.
+    let keeper: () -> KeyringOwner?
+
     /// No other profile's, those that are gone included.
     private let number: UInt32
     var machine: RotationMachine {
@@ -101,13 +104,15 @@ final class ServedProfile {
 
     init(
         _ name: ProfileName, number: UInt32, slot: SuccessorSlot, boot: BootID,
-        mode: RotationMachine.Mode, account: KnownSignIns.Account?
+        mode: RotationMachine.Mode, account: KnownSignIns.Account?,
+        keeper: @escaping () -> KeyringOwner?
     ) {
         self.name = name
         self.number = number
         self.slot = slot
         self.boot = boot
         self.account = account
+        self.keeper = keeper
         machine = RotationMachine(boot: boot, mode: mode, holdsSuccessor: slot.isFull)
     }
 
@@ -179,11 +184,12 @@ final class ServedProfile {
         }
     }
 
-    /// When the daemon means to rotate, on the wall clock.
+    /// When the daemon means to rotate, on the wall clock; nil for not by itself.
     func refreshAt(_ now: Moment) -> WallTime? {
         switch machine.phase {
         case .resting(let due): now.wall + (due - now.boot)
-        case .paused(let pause): now.wall + (pause.until - now.boot)
+        case .paused(let pause):
+            pause.until == .distantFuture ? nil : now.wall + (pause.until - now.boot)
         case .exchanging: machine.session == nil ? nil : now.wall
         case .unread, .ended: nil
         }
@@ -197,9 +203,17 @@ final class ServedProfile {
     private func view(of token: AccessToken, at now: Moment) -> TokenView {
         TokenView(
             profile: name, token: token, remaining: token.life.remaining(at: now, boot: boot),
-            refreshAt: refreshAt(now) ?? token.life.expiresAt,
+            refreshAt: comeBackAt(for: token, now),
             generation: machine.session?.generation ?? 0,
             identity: machine.session?.identity ?? Identity(id: "", email: ""))
+    }
+
+    /// When whoever has the token does best to ask again, and until when those keep it who keep tokens.
+    ///
+    /// Once there is another, and before this one is over, whenever the daemon rotates by itself.
+    private func comeBackAt(for token: AccessToken, _ now: Moment) -> WallTime {
+        let end = token.life.expiresAt
+        return refreshAt(now).map { min($0, end) } ?? end
     }
 
     // MARK: Answers from memory

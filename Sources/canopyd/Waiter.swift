@@ -85,7 +85,8 @@ extension ServedProfile {
                 return currentToken(at: now)
             }
             return Reply(
-                Refusals.problem(pause.failure, name, retryAfter: pause.until - now.boot))
+                Refusals.problem(
+                    pause.failure, name, retryAfter: pause.until - now.boot, keptBy: keeper()))
         case .resting:
             // The exchange that was at work when it was asked for may have been one that only
             // looked. What may not rotate now, by floor or hold, is answered as it is.
@@ -111,7 +112,7 @@ extension ServedProfile {
     ) -> Reply? {
         switch verdict {
         case .token(let token): tokenReply(token, asText: asText, at: now)
-        case .refused(let refusal): Reply(Refusals.problem(refusal, name))
+        case .refused(let refusal): Reply(Refusals.problem(refusal, name, keptBy: keeper()))
         case .wait: nil
         }
     }

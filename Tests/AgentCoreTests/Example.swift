@@ -83,11 +83,12 @@ enum Example {
     static func report(
         _ generation: Int64 = 0, lastRotation: Stamp? = nil, notBefore: NotBefore? = nil,
         access: AccessTokenLife? = life(), isAmbiguous: Bool = false, storeFailure: Failure? = nil,
-        slotKeptFor: TimeSpan? = nil
+        slotKeptFor: TimeSpan? = nil, isSlotRewritten: Bool = false
     ) -> SessionReport {
         SessionReport(
             session(generation, lastRotation: lastRotation, notBefore: notBefore, access: access),
-            isAmbiguous: isAmbiguous, storeFailure: storeFailure, slotKeptFor: slotKeptFor)
+            isAmbiguous: isAmbiguous, storeFailure: storeFailure, slotKeptFor: slotKeptFor,
+            isSlotRewritten: isSlotRewritten)
     }
 
     static func answer(

@@ -108,6 +108,40 @@ struct JSONConformanceTests {
                 == JSONFault(.invalidUTF8, at: 2))
     }
 
+    @Test("Broken text costs itself alone where it is to be repaired")
+    func brokenText() throws {
+        let rows: [(text: [UInt8], read: String)] = [
+            (Array(#"\ud83d"#.utf8), "\u{FFFD}"), (Array(#"\ude00x"#.utf8), "\u{FFFD}x"),
+            (Array(#"\ud83d\ud83d\ude00"#.utf8), "\u{FFFD}😀"),
+            (Array(#"\ud83d\n"#.utf8), "\u{FFFD}\n"), (Array(#"\ud83d\u0041"#.utf8), "\u{FFFD}A"),
+            (Array(#"\ud83dude00"#.utf8), "\u{FFFD}ude00"),
+            ([0xFF, 0x41], "\u{FFFD}A"), (Array(#"\u00e9"#.utf8) + [0xC3], "é\u{FFFD}"),
+            ([0xC3, 0xA9], "é"), (Array(#"\ud83d\ude00"#.utf8), "😀"),
+        ]
+        for row in rows {
+            let bytes =
+                [0xEF, 0xBB, 0xBF] + Array(#"{"a":""#.utf8) + row.text
+                + Array(#"","b":["c"]}"#.utf8)
+            try bytes.withUnsafeBytes { bytes in
+                let root = try JSONReader.parse(bytes, brokenText: .repaired)
+                #expect(root["a"]?.string == row.read)
+                #expect(root["a"]?.stringCount ?? 0 > 0)
+                #expect(root["b"]?.elements.map(\.string) == ["c"])
+            }
+        }
+        // What is no text stays what it is.
+        let broken = [
+            #""\ud83d"#, #""\ud83""#, #""\ud83d\u12""#, #""\x""#, "{\"a\":1,}", "\u{FEFF}",
+        ]
+        for text in broken {
+            #expect(throws: JSONFault.self) {
+                try Array(text.utf8).withUnsafeBytes {
+                    _ = try JSONReader.parse($0, brokenText: .repaired)
+                }
+            }
+        }
+    }
+
     @Test("Every prefix of a document is refused where it ends")
     func prefixes() {
         let whole = [UInt8](#"{"a":[1.5e+3,"\u00e9\ud83d\ude00ü",true,null],"b":{}}"#.utf8)

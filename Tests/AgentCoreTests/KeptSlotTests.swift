@@ -4,15 +4,18 @@ import Testing
 /// The slot of a profile whose keyring writes late, as canopyd's machine knows it.
 @Suite("A slot that is full on purpose")
 struct KeptSlotTests {
-    /// Rotated to generation 4 at 720 s, with the slot kept for 15 s.
-    private static func kept() -> RotationMachine {
+    /// Rotated to generation 4 at 720 s, with the slot kept for 15 s, and what it keeps stored once, or
+    /// twice.
+    private static func kept(isRewritten: Bool = true) -> RotationMachine {
         var machine = RotationMachine(boot: Example.boot)
         machine.exchangeBegan(.load, at: Example.moment().boot)
         machine.exchangeEnded(.session(Example.report(3)), at: Example.moment(), draw: 0.5)
         machine.exchangeBegan(.rotate, at: Example.moment(720).boot)
         machine.exchangeEnded(
             .session(
-                Example.report(4, access: Example.life(sent: 720), slotKeptFor: .seconds(15))),
+                Example.report(
+                    4, access: Example.life(sent: 720), slotKeptFor: .seconds(15),
+                    isSlotRewritten: isRewritten)),
             at: Example.moment(720), draw: 0.5)
         return machine
     }
@@ -30,6 +33,7 @@ struct KeptSlotTests {
         #expect(step(machine, at: 735) == .rotate(mayPresent: false))
         #expect(machine.slotKeptFor(at: Example.moment(730).boot) == .seconds(5))
         #expect(machine.slotKeptFor(at: Example.moment(800).boot) == .zero)
+        #expect(machine.isSlotRewritten && !Self.kept(isRewritten: false).isSlotRewritten)
         machine.exchangeBegan(.rotate, at: Example.moment(735).boot)
         #expect(machine.isSettling && machine.state(at: Example.moment(735)) == .active)
         machine.exchangeEnded(
@@ -56,16 +60,24 @@ struct KeptSlotTests {
         machine.validityWanted(at: Example.moment(726))
         #expect(machine.rotationForced(at: Example.moment(726)) == false)
         #expect(step(machine, at: 734) == .nothing)
+        // It waits for the second write, too.
+        for (isRewritten, isOver) in [(true, true), (false, false)] {
+            var machine = Self.kept(isRewritten: isRewritten)
+            #expect(machine.rotationForced(at: Example.moment(740)) == isOver)
+        }
     }
 
     @Test("After a sleep its time begins anew: the keyring's clock has stood still")
     func resumed() {
-        var machine = Self.kept()
-        machine.resumed(at: Example.moment(3000))
-        #expect(machine.slotKeptFor(at: Example.moment(3000).boot) == .seconds(15))
-        // A network that comes and goes does not put it off.
-        machine.surroundingsChanged(at: Example.moment(3010))
-        #expect(machine.slotKeptFor(at: Example.moment(3010).boot) == .seconds(5))
+        for isRewritten in [false, true] {
+            var machine = Self.kept(isRewritten: isRewritten)
+            machine.resumed(at: Example.moment(3000))
+            let left = machine.slotKeptFor(at: Example.moment(3000).boot)
+            #expect(left == RotationTiming.lateWrite && machine.isSlotRewritten == isRewritten)
+            // A network that comes and goes does not put it off.
+            machine.surroundingsChanged(at: Example.moment(3005))
+            #expect(machine.slotKeptFor(at: Example.moment(3005).boot) == .milliseconds(2500))
+        }
     }
 
     @Test("An exchange that presents has emptied it; one that dies may have filled it")
@@ -96,7 +108,7 @@ struct KeptSlotTests {
             machine.exchangeBegan(job, at: Example.moment(722).boot)
             machine.exchangeProgressed(.presenting, at: Example.moment(723))
             machine.exchangeEnded(outcome, at: Example.moment(724), draw: 0)
-            #expect(machine.slot == .kept(until: Example.moment(735).boot))
+            #expect(machine.slot == .kept(until: Example.moment(735).boot, isRewritten: true))
             #expect(step(machine, at: 735) == .rotate(mayPresent: false))
             // A keyring that was killed, and only read, would seem to have been reset.
             machine.keyringDoubted()
@@ -107,7 +119,7 @@ struct KeptSlotTests {
             machine.exchangeBegan(job, at: Example.moment(722).boot)
             machine.exchangeDied(
                 "killed", holdsSuccessor: true, at: Example.moment(724), draw: 0)
-            #expect(machine.slot == .kept(until: Example.moment(735).boot))
+            #expect(machine.slot == .kept(until: Example.moment(735).boot, isRewritten: true))
         }
     }
 

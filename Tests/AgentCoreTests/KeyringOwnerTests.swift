@@ -9,6 +9,7 @@ struct KeyringOwnerTests {
             let owner = KeyringOwner(process: process)
             #expect(owner.name == "gnome-keyring" && owner.writesAtOnce && owner.limit == nil)
             #expect(!owner.asksForEachItem && owner.unlocking == Refusals.unlocking)
+            #expect(owner.starting == Refusals.unlocking)
         }
         for process in ["kwalletd5", "kwalletd6", "ksecretd", "keepassxc", "oo7-daemon", ":1.7"] {
             #expect(!KeyringOwner(process: process).writesAtOnce)
@@ -22,9 +23,38 @@ struct KeyringOwnerTests {
         let unknown = KeyringOwner(process: "oo7-daemon")
         #expect(unknown.name == "oo7-daemon" && !unknown.asksForEachItem)
         #expect(unknown.limit?.hasPrefix("oo7-daemon is not known to canopyd") == true)
-        // A command for gnome-keyring would start it beside the one that is there.
-        #expect(KeyringOwner(process: "kwalletd5").unlocking?.hasPrefix("secret-tool") == true)
-        #expect(unknown.unlocking == nil)
+    }
+
+    @Test("gnome-keyring's command, which would start one beside another service, is for it alone")
+    func commands() {
+        for process in ["kwalletd5", "kwalletd6", "ksecretd", "keepassxc", "oo7-daemon", ":1.7"] {
+            let owner = KeyringOwner(process: process)
+            let program = owner.name == "KeePassXC" ? "keepassxc" : "secret-tool search --unlock"
+            #expect(owner.unlocking.hasPrefix(program), "\(process)")
+            #expect(owner.starting == "canopyctl doctor", "\(process)")
+        }
+    }
+
+    @Test(
+        "A name that the kernel cut off is made whole by what the process was started with",
+        arguments: [
+            (
+                "gnome-keyring-d", ["/usr/bin/gnome-keyring-daemon", "--foreground"],
+                "gnome-keyring-daemon"
+            ),
+            ("gnome-keyring-d", [], "gnome-keyring-daemon"),
+            ("gnome-keyring-d", ["gnome-keyring"], "gnome-keyring-daemon"),
+            (
+                "pass_secret_ser", ["/usr/bin/python3", "/bin/pass_secret_service"],
+                "pass_secret_service"
+            ),
+            ("pass_secret_ser", ["sh", "-c", "pass_secret_service"], "pass_secret_ser"),
+            ("fifteen_letters", ["/x/fifteen_letters"], "fifteen_letters"),
+            ("kwalletd5", ["/usr/bin/kwalletd5-wrapper"], "kwalletd5"),
+            ("pass_secret_ser", ["/"], "pass_secret_ser"),
+        ] as [(String, [String], String)])
+    func names(_ comm: String, _ words: [String], _ name: String) {
+        #expect(KeyringOwner.processName(comm, startedWith: words) == name)
     }
 
     @Test("Another back end of libsecret is refused in words, and the Secret Service is not")

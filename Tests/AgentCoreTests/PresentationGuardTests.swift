@@ -215,6 +215,13 @@ struct PresentationGuardTests {
             // What a kill cut short cannot be mended.
             (.torn, .session(Example.header(3)), Self.known, .dropSuccessor),
             (.torn, .none, nil, .dropSuccessor),
+            // What cannot be read may be the successor of whatever there is.
+            (
+                .newerFormat(2), .session(Example.header(3)), Self.known,
+                .leaveSuccessor(format: 2)
+            ),
+            (.newerFormat(2), .none, nil, .leaveSuccessor(format: 2)),
+            (.newerFormat(2), .none, Self.dead(.signedOut), .leaveSuccessor(format: 2)),
         ]
         for (index, row) in rows.enumerated() {
             for mayPresent in [true, false] {
@@ -306,6 +313,18 @@ struct PresentationGuardTests {
                 Self.evidence(
                     item: .session(item), at: fresh))
                 == .wait(.seconds(115)))
+        // Nor does one that was told anew since; what a server asked for, after an attempt, does.
+        var other = item
+        other.notBefore = NotBefore(
+            since: Stamp(Example.moment(-592), boot: Example.otherBoot), span: .seconds(112))
+        for attempt in [nil, Example.moment(-592).wall] {
+            other.attemptedAt = attempt
+            #expect(
+                PresentationGuard.decide(
+                    Self.evidence(
+                        item: .session(other), runtimeMarks: [Example.signIn: 3], at: fresh))
+                    == (attempt == nil ? .present(ambiguous: true) : .wait(.seconds(107))))
+        }
     }
 
     @Test("A hold is waited for, ambiguous or not, and ends to the nanosecond")
@@ -335,7 +354,7 @@ struct PresentationGuardTests {
         }
     }
 
-    @Test("After a reboot the wall clock tells, and the time since boot where it went back")
+    @Test("After a reboot the wall clock tells, and the boot clock where it went back")
     func acrossBoots() {
         let item = Self.waiting(900)
         func after(_ seconds: Double, uptime: Double, wallStep: Double = 0) -> Decision {

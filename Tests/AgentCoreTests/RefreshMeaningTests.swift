@@ -154,6 +154,40 @@ struct RefreshMeaningTests {
         }
     }
 
+    @Test("A successor is read whatever the text beside it is")
+    func brokenText() {
+        for text in [#"\ud83d"#, #"\ude00\ud83d"#, "\u{FEFF}"] {
+            let body =
+                #"{"data":{"name":"\#(text)","access_token":"a","expires_in":9,"refresh_token":"r"}}"#
+            #expect(classed(Example.answer(200, body)) == .rotated("r", access: "a"))
+            #expect(classed(Example.answer(200, "\u{FEFF}" + body)) == .rotated("r", access: "a"))
+        }
+        // Nor is a verdict less of one for what its words are.
+        #expect(
+            classed(Example.answer(401, #"{"error":{"statusCode":401,"message":"\ud83d"}}"#))
+                == .verdict)
+        // A token that is no token is none.
+        #expect(
+            classed(Example.answer(200, #"{"access_token":"a","refresh_token":"\ud83d"}"#))
+                == .ambiguous(.serverError))
+    }
+
+    @Test("A success is whole with its last brace, and not before; nothing else is one")
+    func wholeSuccess() {
+        let whole = #"{"data":{"access_token":"a","expires_in":900,"refresh_token":"r"}}"#
+        func isWhole(_ status: Int, _ body: String) -> Bool {
+            switch Example.answer(status, body) {
+            case .answered(let answer): answer.isWholeSuccess
+            case .lost, .notSent: false
+            }
+        }
+        #expect(isWhole(200, whole) && isWhole(201, whole + " \n"))
+        for count in 0..<whole.utf8.count { #expect(!isWhole(200, String(whole.prefix(count)))) }
+        #expect(!isWhole(200, whole + "x") && !isWhole(200, whole + whole))
+        #expect(!isWhole(401, Self.envelope(401)) && !isWhole(500, whole) && !isWhole(302, whole))
+        #expect(!isWhole(200, Self.html) && !isWhole(200, Self.envelope(200)))
+    }
+
     @Test(
         "A status outside of HTTP's range is ambiguous", arguments: [0, 1, 100, 199, 600, 999, -1])
     func strangeStatus(_ status: Int) {

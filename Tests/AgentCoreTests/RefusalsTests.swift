@@ -20,7 +20,7 @@ struct RefusalsTests {
             case .lockBusy: .timeout
             }
         let problem = Refusals.problem(
-            Failure(kind, "the cause"), try profile(), retryAfter: .milliseconds(1001))
+            Failure(kind, "the cause"), try profile(), retryAfter: .milliseconds(1001), keptBy: nil)
         #expect(problem.code == expected)
         #expect(problem.detail == "the cause")
         // A session by cookie is not asked for again, so there is nothing to wait for.
@@ -29,9 +29,31 @@ struct RefusalsTests {
         #expect((problem.fix != nil) == hasFix)
     }
 
+    @Test(
+        "A locked keyring is unlocked by its own program's command, whichever refusal names it",
+        arguments: ["gnome-keyring-daemon", "kwalletd6", "keepassxc", "oo7-daemon"])
+    func unlocking(_ process: String) throws {
+        let keeper = KeyringOwner(process: process)
+        let locked = Failure(.keyringLocked, "locked")
+        let unstored = Failure(.successorUnstored, "locked", cause: .keyringLocked)
+        let fixes = try [
+            Refusals.problem(locked, try profile(), keptBy: keeper),
+            Refusals.problem(unstored, try profile(), keptBy: keeper),
+            Refusals.problem(
+                Refusal.failed(locked, retryAfter: .zero, expired: nil), try profile(),
+                keptBy: keeper),
+            Refusals.signOutFailed(locked, try profile(), keptBy: keeper),
+            Refusals.revocationFailed(locked, try profile(), keptBy: keeper),
+        ].map(\.fix)
+        #expect(fixes == Array(repeating: keeper.unlocking, count: 5))
+        let gone = Failure(.keyringUnavailable, "gone")
+        #expect(Refusals.problem(gone, try profile(), keptBy: keeper).fix == keeper.starting)
+    }
+
     @Test("Every reason for a sign-in", arguments: SignInReason.allCases)
     func reasons(_ reason: SignInReason) throws {
-        let problem = Refusals.problem(.signInRequired(reason), try profile())
+        let problem = Refusals.problem(
+            .signInRequired(reason), try profile(), keptBy: nil)
         #expect(problem.code == .signInRequired && problem.code.status == 401)
         #expect(problem.reason == reason && !problem.detail.isEmpty)
         #expect(problem.fix == "canopyctl login --profile work")
@@ -49,12 +71,15 @@ struct RefusalsTests {
     func waits() throws {
         for (wait, seconds) in [(-5.0, 1), (0, 1), (0.2, 1), (1, 1), (1.001, 2), (900, 900)] {
             let failure = Failure(.throttled, "wait", wait: Example.span(wait))
-            #expect(Refusals.problem(failure, try profile()).retryAfter == Int64(seconds))
+            #expect(
+                Refusals.problem(failure, try profile(), keptBy: nil).retryAfter == Int64(seconds))
             // What is left of it counts, where that is known.
             #expect(
-                Refusals.problem(failure, try profile(), retryAfter: .seconds(7)).retryAfter == 7)
+                Refusals.problem(failure, try profile(), retryAfter: .seconds(7), keptBy: nil)
+                    .retryAfter == 7)
         }
-        #expect(Refusals.problem(Failure(.throttled, "wait"), try profile()).retryAfter == nil)
+        let endless = Failure(.throttled, "wait")
+        #expect(Refusals.problem(endless, try profile(), keptBy: nil).retryAfter == nil)
     }
 
     @Test("For how long the last token has been over is told in one unit")
@@ -67,7 +92,7 @@ struct RefusalsTests {
                 Failure(.noAnswer, "the cause"), retryAfter: .seconds(1), expired: .seconds(seconds)
             )
             #expect(
-                Refusals.problem(refusal, try profile()).detail
+                Refusals.problem(refusal, try profile(), keptBy: nil).detail
                     == "the cause; the last token expired \(words) ago")
         }
     }
@@ -75,7 +100,8 @@ struct RefusalsTests {
     @Test("A sign-out that the server did not hear of names the local one")
     func signOut() throws {
         for kind in Failure.Kind.allCases {
-            let problem = Refusals.signOutFailed(Failure(kind, "the cause"), try profile())
+            let problem = Refusals.signOutFailed(
+                Failure(kind, "the cause"), try profile(), keptBy: nil)
             #expect(problem.code == Refusals.code(of: kind))
             switch kind {
             case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled,
@@ -102,7 +128,8 @@ struct RefusalsTests {
             #expect(problem.detail.hasPrefix("words"))
         }
         #expect(Refusals.unknownProfile(try profile()).code == .unknownProfile)
-        let tooMuch = Refusals.problem(.validityAboveLifetime(.seconds(900)), try profile())
+        let tooMuch = Refusals.problem(
+            .validityAboveLifetime(.seconds(900)), try profile(), keptBy: nil)
         #expect(tooMuch.code == .badRequest && tooMuch.detail.contains("900 s"))
     }
 }

@@ -58,10 +58,17 @@ struct RotationGapTests {
                 before: Example.moment(9000), of: header, mode: .ahead, boot: Example.boot) == nil)
         #expect(
             gap(9000, boot: Example.otherBoot, sinceBoot: 12, wallStep: -1_000_000_000) == nil)
-        // That it was at least as long as this boot, is known.
+        // That it was at least as long as the boot clock has gone on for, is known.
         #expect(
-            gap(9000, boot: Example.otherBoot, sinceBoot: 1800, wallStep: -1_000_000_000)?.missed
+            gap(9000, boot: Example.otherBoot, sinceBoot: 2800, wallStep: -1_000_000_000)?.missed
                 == 2)
+    }
+
+    @Test("A container that is restarted, on a host that has run for long, has missed nothing")
+    func container() {
+        let host = 100 * Self.day
+        #expect(gap(60, boot: Example.otherBoot, sinceBoot: host) == nil)
+        #expect(gap(1800, boot: Example.otherBoot, sinceBoot: host)?.missed == 2)
     }
 
     @Test("Clocks that no machine has never trap")

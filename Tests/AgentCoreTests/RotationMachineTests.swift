@@ -429,6 +429,43 @@ struct RotationMachineTests {
         #expect(step(machine, at: 5600) == .nothing)
     }
 
+    @Test("What puts the torn slot of a dead exchange in order makes the next one no sooner")
+    func tornSlotAfterDeath() {
+        var machine = Self.resting()
+        var now = 720.0
+        var waits: [Double] = []
+        for _ in 0..<12 {
+            machine.exchangeBegan(.rotate, at: Example.moment(now).boot)
+            machine.exchangeProgressed(.presenting, at: Example.moment(now))
+            machine.exchangeDied(
+                "killed", holdsSuccessor: true, at: Example.moment(now), draw: 0.99)
+            waits.append(
+                ((machine.wakeUp ?? .distantFuture) - Example.moment(now).boot).seconds)
+            // Past what adding fractions loses.
+            now += (waits.last ?? 0) + 0.001
+            #expect(step(machine, at: now) == .rotate(mayPresent: false))
+            machine.exchangeBegan(.rotate, at: Example.moment(now).boot)
+            machine.exchangeEnded(
+                .session(Example.report(3, isAmbiguous: true)), at: Example.moment(now), draw: 0)
+            // The grace is short.
+            #expect(step(machine, at: now) == .rotate(mayPresent: true))
+            #expect(machine.state(at: Example.moment(now)) != .active)
+        }
+        #expect(waits.prefix(4) == [0.5, 1, 2, 4])
+        for (last, wait) in zip(waits.dropFirst(4), waits.dropFirst(5)) {
+            #expect(wait > last || wait > 58, "\(waits)")
+        }
+        // One that has told its end has ended the row.
+        machine.exchangeBegan(.rotate, at: Example.moment(now).boot)
+        machine.exchangeProgressed(.presenting, at: Example.moment(now))
+        machine.exchangeEnded(
+            .session(Example.report(4, access: Example.life(sent: now))), at: Example.moment(now),
+            draw: 0)
+        machine.exchangeBegan(.rotate, at: Example.moment(now).boot)
+        machine.exchangeDied("killed", at: Example.moment(now), draw: 0.99)
+        #expect(machine.wakeUp == Example.moment(now + 0.5).boot)
+    }
+
     @Test("An exchange that dies is repeated after 0.5, 1, 2 and 4 s, then backed off from")
     func deaths() {
         var machine = Self.resting()

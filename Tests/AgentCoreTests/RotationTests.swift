@@ -441,6 +441,29 @@ struct RotationTests {
         #expect(world.calls.starts(with: Self.read + ["empty slot"] + Self.read.dropFirst()))
     }
 
+    @Test(
+        "What a later version has put into the slot stays there, is told, and nothing is presented")
+    func newerSlot() throws {
+        // Whatever else is wrong, and whatever a request would bring.
+        let changes: [(ScriptedWorld) -> Void] = [
+            { _ in }, { $0.item = .none }, { $0.signIns = nil }, { $0.keyringWritesAtOnce = false },
+        ]
+        for change in changes {
+            for mayPresent in [true, false] {
+                let world = ScriptedWorld(Example.session(3))
+                world.slot = .newerFormat(9)
+                change(world)
+                let failure = failed(try rotate(world, mayPresent: mayPresent))
+                #expect(failure == SlotFormat.newerFormat(9))
+                #expect(world.calls == Self.read)
+            }
+        }
+        let words = SlotFormat.newerFormat(9)
+        #expect(words.kind == .storageFailed)
+        #expect(words.detail.contains("later version of canopyd has filled (format 9)"))
+        #expect(words.detail.contains("run that version again"))
+    }
+
     @Test("A newer generation in the keyring is adopted without a request")
     func adopted() throws {
         let world = ScriptedWorld(Example.session(3))

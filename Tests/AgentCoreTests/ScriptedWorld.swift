@@ -103,6 +103,8 @@ final class ScriptedWorld: ExchangeWorld {
     func draw() -> Double { drawn }
     func now() -> Moment { Example.moment(elapsed) }
 
+    func pause(awakeFor span: TimeSpan) throws(Killed) { try pause(for: span) }
+
     func pause(for span: TimeSpan) throws(Killed) {
         begin("pause \(span.seconds)")
         elapsed += span.seconds

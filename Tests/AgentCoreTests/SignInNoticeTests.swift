@@ -209,18 +209,24 @@ struct SignInNoticeTests {
         #expect(desktop.notice.shown == nil)
     }
 
-    @Test("A service that vanishes while it is asked has told nobody")
-    func vanished() {
+    /// One profile's sign-in has ended, and the service is being asked to show what it says.
+    private func asked(at due: BootTime) throws -> (notice: SignInNotice, text: SignInNoticeText) {
         var notice = SignInNotice()
-        let start = Example.moment().boot
         notice.serviceIs(Self.service)
-        notice.saw(Self.work, .needed(.rotationLost, email: nil), at: start)
-        let due = start + SignInNotice.grace
-        guard case .show(let text, nil) = notice.step(at: due) else {
-            Issue.record("nothing is shown")
-            return
-        }
-        notice.showing(text)
+        notice.saw(
+            Self.work, .needed(.rotationLost, email: nil), at: Example.moment().boot)
+        var text: SignInNoticeText?
+        if case .show(let words, nil) = notice.step(at: due) { text = words }
+        let shown = try #require(text, "nothing is shown")
+        notice.showing(shown)
+        return (notice, shown)
+    }
+
+    @Test("A service that vanishes while it is asked has told nobody")
+    func vanished() throws {
+        let due = Example.moment().boot + SignInNotice.grace
+        let (being, text) = try asked(at: due)
+        var notice = being
         #expect(notice.step(at: due) == .nothing)
         #expect(notice.wakeUp == nil)
         notice.wasAbsent()
@@ -230,34 +236,18 @@ struct SignInNoticeTests {
     }
 
     @Test("A service that refuses, or never answers, is not asked again")
-    func refused() {
-        var notice = SignInNotice()
-        let start = Example.moment().boot
-        notice.serviceIs(Self.service)
-        notice.saw(Self.work, .needed(.rotationLost, email: nil), at: start)
-        let late = start + .seconds(100_000)
-        guard case .show(let text, nil) = notice.step(at: late) else {
-            Issue.record("nothing is shown")
-            return
-        }
-        notice.showing(text)
+    func refused() throws {
+        let late = Example.moment().boot + .seconds(100_000)
+        var notice = try asked(at: late).notice
         notice.refused()
         #expect(notice.step(at: late) == .nothing)
         #expect(notice.wakeUp == nil)
     }
 
     @Test("A sign-in while the desktop is being asked takes the notice back once it is there")
-    func overtaken() {
-        var notice = SignInNotice()
-        let start = Example.moment().boot
-        notice.serviceIs(Self.service)
-        notice.saw(Self.work, .needed(.rotationLost, email: nil), at: start)
-        let due = start + SignInNotice.grace
-        guard case .show(let text, nil) = notice.step(at: due) else {
-            Issue.record("nothing is shown")
-            return
-        }
-        notice.showing(text)
+    func overtaken() throws {
+        let due = Example.moment().boot + SignInNotice.grace
+        var notice = try asked(at: due).notice
         notice.saw(Self.work, .settled, at: due)
         #expect(notice.needsService)
         #expect(notice.step(at: due) == .nothing)

@@ -26,8 +26,8 @@ struct SignInTests {
 
     private static let broken = Failure(.storageFailed, "disk full")
     private static let begun = [
-        "lock", "make anchor", "read state", "read item", "write sign-ins", "presenting",
-        "sign in",
+        "lock", "make anchor", "read state", "read item", "read slot", "write sign-ins",
+        "presenting", "sign in",
     ]
 
     @Test("The new id is pending before the request, and alone once its item is stored")
@@ -75,6 +75,23 @@ struct SignInTests {
         #expect(failed(try signIn(world)) == Self.broken)
         #expect(world.count("sign in") == 0)
         #expect(world.signIns?.pending == [])
+    }
+
+    @Test("A slot that a later version has filled is not thrown away, unless that is asked for")
+    func newerSlot() throws {
+        let world = world()
+        world.slot = .newerFormat(9)
+        #expect(failed(try signIn(world)) == SlotFormat.newerFormat(9))
+        #expect(world.count("sign in") == 0 && world.written.isEmpty && !world.isSlotEmpty)
+        world.restart()
+        #expect(failed(try SignOut(in: world, isLocal: false).run()) == SlotFormat.newerFormat(9))
+        #expect(world.count("sign out") == 0 && world.written.isEmpty && !world.isSlotEmpty)
+        world.restart()
+        guard case .signedOut = try SignOut(in: world, isLocal: true).run() else {
+            Issue.record("a local sign-out was refused")
+            return
+        }
+        #expect(world.isSlotEmpty && world.heldSession == nil)
     }
 
     @Test("A refusal, a challenge, a cookie and a lost answer leave the old session as it was")

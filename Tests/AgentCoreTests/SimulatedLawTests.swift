@@ -36,7 +36,7 @@ struct SimulatedLawTests {
         }
         #expect(report.header.generation == 4 && wait > .seconds(14))
         #expect(world.heldSession?.header == report.header)
-        #expect(report.slotKeptFor == RotationTiming.lateStoreHold && !world.isSlotEmpty)
+        #expect(report.slotKeptFor == RotationTiming.lateWrite && !world.isSlotEmpty)
     }
 
     @Test("What a late keyring was given stays in the slot until it has written")
@@ -49,21 +49,22 @@ struct SimulatedLawTests {
             Issue.record("it did not rotate")
             return
         }
-        #expect(report.storeFailure == nil && report.slotKeptFor == .seconds(15))
+        #expect(report.storeFailure == nil && report.slotKeptFor == .milliseconds(7500))
+        #expect(!report.isSlotRewritten)
         // While it is kept, nothing is written and nothing emptied.
         world.restart(after: 5)
         var outcome = try Rotation(
-            in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(10)
+            in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(2)
         ).run()
         guard case .session(let kept) = outcome else {
             Issue.record("looking at what is kept ended as something else")
             return
         }
-        #expect(kept.slotKeptFor == .seconds(10) && world.count("write item") == 0)
+        #expect(kept.slotKeptFor == .seconds(2) && world.count("write item") == 0)
         // Locked meanwhile, it is locked, and not in want of what it was given.
         world.faults = [("read item", 1, Failure(.keyringLocked, "locked"))]
         outcome = try Rotation(
-            in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(10)
+            in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(2)
         ).run()
         guard case .failed(let failure) = outcome, failure.kind == .keyringLocked else {
             Issue.record("a locked keyring was reported as something else")
@@ -72,17 +73,17 @@ struct SimulatedLawTests {
         // The keyring ended before it wrote, and is back.
         world.item = .session(Example.session(3))
         world.restart(after: 1)
-        _ = try Rotation(in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(9)).run()
-        #expect(world.heldSession?.header.generation == 4 && !world.isSlotEmpty)
-        // Once it has written, it is written once more, read back, and the slot is emptied.
-        world.restart(after: 15)
-        outcome = try Rotation(in: world, known: nil, mayPresent: false, slotKeptFor: .zero).run()
-        guard case .session(let settled) = outcome else {
-            Issue.record("settling ended as something else")
+        outcome = try Rotation(
+            in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(1),
+            isSlotRewritten: true
+        ).run()
+        guard case .session(let again) = outcome else {
+            Issue.record("it ended as something else")
             return
         }
-        #expect(settled.slotKeptFor == nil && world.isSlotEmpty)
-        #expect(world.count("read item") == 3 && world.count("write item") == 1)
+        #expect(world.heldSession?.header.generation == 4 && !world.isSlotEmpty)
+        // What it lost it was given once, and no more.
+        #expect(again.slotKeptFor == RotationTiming.lateWrite && !again.isSlotRewritten)
     }
 
     @Test("What nobody knows to be stored in a late keyring is stored once more, and kept")
@@ -99,7 +100,7 @@ struct SimulatedLawTests {
             return
         }
         #expect(world.count("write item 4") == 1 && !world.isSlotEmpty)
-        #expect(report.slotKeptFor == .seconds(15))
+        #expect(report.slotKeptFor == RotationTiming.lateWrite && !report.isSlotRewritten)
     }
 
     @Test("A failure after a late store does not leave the slot its old time")
@@ -131,9 +132,10 @@ struct SimulatedLawTests {
         _ = try Rotation(in: world, known: nil, mayPresent: true).run()
         world.restart(after: 3)
         _ = try Rotation(
-            in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(12), isLast: true
+            in: world, known: nil, mayPresent: false, slotKeptFor: .seconds(4), isLast: true
         ).run()
-        #expect(world.calls.contains("pause 12.0") && world.isSlotEmpty)
+        let calls = world.calls.filter { $0.hasPrefix("pause") || $0.hasPrefix("write item") }
+        #expect(calls == ["pause 4.0", "write item 4", "pause 7.5"] && world.isSlotEmpty)
     }
 
     @Test("Without a slot, an exchange outlasts a late keyring, and stores again what that lost")
@@ -142,15 +144,17 @@ struct SimulatedLawTests {
         world.keyringWritesAtOnce = false
         world.canFillSlot = false
         // The keyring ends, and is back, while the exchange waits.
-        world.interference = ("pause 15.0", { $0.item = .session(Example.session(3)) })
+        world.interference = ("pause 7.5", { $0.item = .session(Example.session(3)) })
         guard
             case .session(let report) = try Rotation(in: world, known: nil, mayPresent: true).run()
         else {
             Issue.record("it did not rotate")
             return
         }
-        #expect(world.count("pause 15.0") == 2 && report.slotKeptFor == nil)
-        #expect(world.heldSession?.header.generation == 4)
+        // Once in vain, then once after each of its two writes.
+        #expect(world.count("pause 7.5") == 3 && report.slotKeptFor == nil)
+        #expect(world.count("write item 4") == 3)
+        #expect(world.heldSession?.header == report.header)
     }
 
     @Test("What the slot keeps is not presented")
@@ -198,7 +202,7 @@ struct SimulatedLawTests {
             Issue.record("nobody was signed in")
             return
         }
-        #expect(report.slotKeptFor == .seconds(15) && !world.isSlotEmpty)
+        #expect(report.slotKeptFor == RotationTiming.lateWrite && !world.isSlotEmpty)
         for lost in [ItemContents.session(Example.session(3)), .none] {
             world.item = lost
             world.restart(after: 2)
@@ -238,7 +242,7 @@ struct SimulatedLawTests {
         }
         #expect(world.heldSession?.header.notBefore != slot.header.notBefore)
         let outcome = try Rotation(
-            in: world, known: nil, mayPresent: false, slotKeptFor: .zero
+            in: world, known: nil, mayPresent: false, slotKeptFor: .zero, isSlotRewritten: true
         ).run()
         guard case .session(let report) = outcome else {
             Issue.record("what was stored is not taken for stored")
@@ -247,20 +251,42 @@ struct SimulatedLawTests {
         #expect(report.storeFailure == nil && world.isSlotEmpty)
     }
 
-    @Test("What a late keyring may have missed is written once more before the slot is emptied")
-    func settledByWriting() throws {
-        let world = ScriptedWorld(Example.session(3), marked: 2)
-        world.keyringWritesAtOnce = false
-        _ = try Rotation(in: world, known: nil, mayPresent: true).run()
-        let stored = world.heldSession
-        world.restart(after: 15)
-        let before = world.calls.count
-        _ = try Rotation(in: world, known: nil, mayPresent: false, slotKeptFor: .zero).run()
-        let calls = world.calls.dropFirst(before)
-        #expect(calls.contains { $0.hasPrefix("write item 4") } && world.isSlotEmpty)
-        // The same bytes would be no change to it.
-        #expect(world.heldSession != stored)
-        #expect(world.heldSession?.refreshToken == stored?.refreshToken)
+    @Test("What a late keyring may have passed over is written twice, and the slot waits for it")
+    func rewritten() throws {
+        let signedIn = ScriptedWorld(Example.session(), marked: nil)
+        signedIn.slot = .session(Example.session())
+        let rotated = ScriptedWorld(Example.session(3), marked: 2)
+        let ambiguous = ScriptedWorld(Example.session(3), marked: 3)
+        for world in [signedIn, rotated, ambiguous] {
+            world.keyringWritesAtOnce = false
+            if world.isSlotEmpty {
+                _ = try Rotation(in: world, known: nil, mayPresent: true).run()
+            }
+            let stored = try #require(world.heldSession)
+            world.restart(after: 7.5)
+            let outcome = try Rotation(
+                in: world, known: nil, mayPresent: true, slotKeptFor: .zero
+            ).run()
+            guard case .tooEarly(let report, let wait) = outcome else {
+                Issue.record("what it may have passed over was presented")
+                continue
+            }
+            #expect(report.slotKeptFor == RotationTiming.lateWrite && report.isSlotRewritten)
+            #expect(world.count("write item") == 1 && !world.isSlotEmpty)
+            let held = try #require(world.heldSession)
+            // The same bytes would be no change to it.
+            #expect(held.header != stored.header && held.refreshToken == stored.refreshToken)
+            // A hold is not shortened by it.
+            let left = stored.header.notBefore?.remaining(at: world.now(), boot: world.boot)
+            #expect(wait == max(left ?? .zero, RotationTiming.lateWrite))
+            // Then it has written one of the two, and is only read back.
+            world.restart(after: 7.5)
+            _ = try Rotation(
+                in: world, known: nil, mayPresent: false, slotKeptFor: .zero, isSlotRewritten: true
+            ).run()
+            #expect(world.isSlotEmpty && world.count("write item") == 0)
+            #expect(world.count("read item") == 3)
+        }
     }
 
     @Test("The item of a late keyring names a hold that begins with its store")
@@ -294,7 +320,9 @@ struct SimulatedLawTests {
         #expect(afterCut == .present(ambiguous: false))
         // And if it was not cut, the first rotation completes it.
         world.restart(after: 60)
-        _ = try Rotation(in: world, known: nil, mayPresent: true, slotKeptFor: .zero).run()
+        _ = try Rotation(
+            in: world, known: nil, mayPresent: true, slotKeptFor: .zero, isSlotRewritten: true
+        ).run()
         #expect(world.signIns?.current == Example.otherSignIn)
         #expect(world.signIns?.knowsAlive(Example.signIn) == false)
     }

@@ -66,7 +66,7 @@ struct SleepTests {
             case .token: Issue.record("an expired token was handed out")
             case .wait: break
             case .refused(let refusal):
-                told.append(Refusals.problem(refusal, .standard).detail)
+                told.append(Refusals.problem(refusal, .standard, keptBy: nil).detail)
             }
         }
         // 300 s before the end of the token's 900 the sleep of 8 h began.

@@ -17,21 +17,43 @@ struct StampTests {
         #expect(stamp.age(at: now(40, 5060), boot: Example.boot) == .zero)
     }
 
-    @Test("Across boots the wall clock counts, and at the least the time since boot")
+    @Test("Across boots the wall clock counts, and where it went back the least that is sure")
     func otherBoot() {
         let stamp = Stamp(now(100, 5000), boot: Example.otherBoot)
         #expect(stamp.age(at: now(20, 5300), boot: Example.boot) == .seconds(300))
         #expect(stamp.age(at: now(20, 4000), boot: Example.boot) == .seconds(20))
-        #expect(stamp.age(at: now(20, 5000), boot: Example.boot) == .seconds(20))
+        // A clock that may have gone on says less.
+        #expect(stamp.age(at: now(130, 4000), boot: Example.boot) == .seconds(30))
+        #expect(stamp.age(at: now(20, 5000), boot: Example.boot) == .zero)
     }
 
-    @Test("Across boots a hold counts from the boot alone, a longer wait by the wall clock")
+    @Test("A container's boot clock is its host's, and neither ages a stamp nor ends a hold")
+    func container() {
+        let uptime: Int64 = 100 * 86_400
+        let stamp = Stamp(now(uptime, 5000), boot: Example.otherBoot)
+        let hold = NotBefore(since: stamp, span: .seconds(120))
+        // Restarted on its host, 10 s later; and moved to one that has run for longer, or not so long.
+        for host in [uptime + 10, 3 * uptime, uptime / 2] {
+            let after = now(host, 5010)
+            #expect(stamp.age(at: after, boot: Example.boot) == .seconds(10))
+            #expect(hold.remaining(at: after, boot: Example.boot) == .seconds(110))
+        }
+        // The host's clock tells what its wall clock does not.
+        #expect(stamp.age(at: now(uptime + 10, 0), boot: Example.boot) == .seconds(10))
+        #expect(
+            hold.remaining(at: now(uptime + 10, 1 << 31), boot: Example.boot) == .seconds(110))
+    }
+
+    @Test("Across boots a hold counts by what is sure alone, a longer wait by the wall clock")
     func holdAcrossBoots() {
         let since = Stamp(now(100, 5000), boot: Example.otherBoot)
         let hold = NotBefore(since: since, span: .seconds(120))
         #expect(hold.remaining(at: now(20, 1 << 31), boot: Example.boot) == .seconds(100))
         #expect(hold.remaining(at: now(20, 0), boot: Example.boot) == .seconds(100))
-        #expect(hold.remaining(at: now(120, 0), boot: Example.boot) == .zero)
+        #expect(hold.remaining(at: now(99, 1 << 31), boot: Example.boot) == .seconds(21))
+        // A clock that stands after the stamp's may never have stopped.
+        #expect(hold.remaining(at: now(100, 1 << 31), boot: Example.boot) == .seconds(120))
+        #expect(hold.remaining(at: now(220, 0), boot: Example.boot) == .zero)
         let told = NotBefore(since: since, span: .seconds(121))
         #expect(told.remaining(at: now(20, 5100), boot: Example.boot) == .seconds(21))
         #expect(told.remaining(at: now(20, 5200), boot: Example.boot) == .zero)

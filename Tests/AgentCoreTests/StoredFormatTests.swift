@@ -80,7 +80,7 @@ struct StoredFormatTests {
             switch read(Array(slot[..<count])) {
             case .empty: #expect(count == 0)
             case .torn: #expect(count > 0)
-            case .session: Issue.record("a cut slot was taken for a session")
+            case .session, .newerFormat: Issue.record("a cut slot was taken for a session")
             }
         }
         // The header is written last: a body without one is torn too.
@@ -95,6 +95,36 @@ struct StoredFormatTests {
         var changed = slot
         changed[(place ?? 0) + text.count - 1] ^= 1
         if case .torn = read(changed) {} else { Issue.record("a changed slot was read") }
+    }
+
+    @Test("A slot in a newer format is told from a torn one, as an item is from a damaged one")
+    func newerSlot() throws {
+        let body = bytes(Self.sessions[1].encoded(in: .ordinary))
+        let good = String(decoding: body, as: UTF8.self)
+        func contents(_ text: String) -> SlotContents {
+            let body = Array(text.utf8)
+            return read(body.withUnsafeBytes { SlotFormat.header(for: $0) } + body)
+        }
+        let newer = good.replacing(#""version":1"#, with: #""version":99"#)
+        for text in [newer, #"{"version":99,"what":"it has by then"}"#] {
+            guard case .newerFormat(99) = contents(text) else {
+                Issue.record("not told as newer: \(contents(text).reading)")
+                return
+            }
+            // Cut off, there is nothing for the newer version either.
+            let body = Array(text.utf8)
+            let slot = body.withUnsafeBytes { SlotFormat.header(for: $0) } + body
+            guard case .torn = read(Array(slot.dropLast())) else {
+                Issue.record("a cut slot was told as whole")
+                return
+            }
+        }
+        for text in [good.replacing(#""version":1"#, with: #""version":0"#), "{}", "what"] {
+            guard case .torn = contents(text) else {
+                Issue.record("\(text): not torn")
+                return
+            }
+        }
     }
 
     private func read(_ slot: [UInt8]) -> SlotContents {
@@ -120,6 +150,7 @@ struct StoredFormatTests {
         full.mayPresent = true
         full.isLocal = true
         full.slotKeptFor = .zero
+        full.isSlotRewritten = true
         full.isLast = true
         full.secret = Example.secret("s\0\n")
         full.baseURL = Example.url
@@ -149,6 +180,7 @@ struct StoredFormatTests {
                 ).challenge(in: .ordinary)),
             .tooEarly(Example.report(3), .seconds(9)),
             .session(Example.report(3, slotKeptFor: .seconds(15))),
+            .session(Example.report(3, slotKeptFor: .seconds(15), isSlotRewritten: true)),
             .session(
                 Example.report(
                     3, lastRotation: Example.stamp(), isAmbiguous: true,

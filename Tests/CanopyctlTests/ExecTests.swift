@@ -9,21 +9,19 @@ struct ExecTests {
     /// Plays canopyd through one rotation: each subscription ends after its first event, and the
     /// second one, made again, tells of the next generation.
     private final class Rotating: Sendable {
-        private let subscriptions = Mutex(0)
+        private let subscriptions = Atomic(0)
 
         func answer(_ request: FakeDaemon.Request) -> FakeDaemon.Answer {
             if request.line.contains("/v1/events") {
-                let generation = subscriptions.withLock { count in
-                    count += 1
-                    return min(count, 2) - 1
-                }
+                let count = subscriptions.add(1, ordering: .relaxed).newValue
+                let generation = min(count, 2) - 1
                 return .raw(
                     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
                         + ": keep-alive\n\nevent: state\nid: 1\ndata: "
                         + #"{"profile":"default","state":"active","generation":\#(generation),"#
                         + #""expires_at":"2026-04-20T09:1\#(generation):00Z"}"# + "\n\n")
             }
-            let generation = subscriptions.withLock { max(1, $0) - 1 }
+            let generation = max(1, subscriptions.load(ordering: .relaxed)) - 1
             return .json(
                 HelperTests.tokenObject("token-\(min(generation, 1))", generation: generation))
         }
@@ -198,6 +196,56 @@ struct ExecTests {
         try eventually("a second complaint") {
             let text = (try? String(contentsOfFile: words, encoding: .utf8)) ?? ""
             return text.components(separatedBy: "/nowhere/token").count > 2
+        }
+    }
+
+    @Test(
+        "Of what stands at a token file's path a link is followed, and no device or pipe replaced")
+    func otherThanFile() throws {
+        let daemon = try daemon()
+        let place = daemon.directory
+        try #require(mkfifo(place + "/pipe", 0o600) == 0)
+        try #require(mkdir(place + "/memory", 0o700) == 0)
+        try #require(symlink("memory/token", place + "/relative") == 0)
+        try #require(symlink(place + "/relative", place + "/absolute") == 0)
+        try #require(symlink("circle", place + "/circle") == 0)
+        try #require(symlink("pipe", place + "/to-pipe") == 0)
+        func watch(_ name: String, until isDone: (String) -> Bool) throws {
+            let words = place + "/words-of-" + name
+            let pid = try Canopyctl.spawn(
+                [
+                    "/bin/sh", "-c",
+                    #"exec "$0" watch --write-file '\#(place)/\#(name)' 2>'\#(words)'"#,
+                    try Canopyctl.path,
+                ], ["CANOPYD_SOCKET": daemon.socketPath]
+            ) { _ in }
+            defer {
+                kill(pid, SIGKILL)
+                _ = try? Canopyctl.wait(pid)
+            }
+            try eventually("\(name) is written or refused") {
+                isDone((try? String(contentsOfFile: words, encoding: .utf8)) ?? "")
+            }
+        }
+        func look(_ name: String) -> (kind: mode_t, number: ino_t) {
+            var status = stat()
+            guard lstat(place + "/" + name, &status) == 0 else { return (0, 0) }
+            return (status.st_mode & S_IFMT, status.st_ino)
+        }
+        func kind(_ name: String) -> mode_t { look(name).kind }
+        try watch("pipe") { $0.contains("\(place)/pipe is there, and is no file") }
+        try watch("to-pipe") { $0.contains("\(place)/pipe is there, and is no file") }
+        #expect(kind("pipe") == S_IFIFO && kind("to-pipe") == S_IFLNK)
+        try watch("circle") { $0.contains("leads to itself") }
+        // One that is not there yet is made, and then replaced.
+        for _ in 1...2 {
+            let before = look("memory/token").number
+            try watch("absolute") { _ in
+                kind("memory/token") == S_IFREG && look("memory/token").number != before
+            }
+            #expect(kind("absolute") == S_IFLNK && kind("relative") == S_IFLNK)
+            let token = try String(contentsOfFile: place + "/memory/token", encoding: .utf8)
+            #expect(token.hasPrefix("token-"))
         }
     }
 

@@ -102,6 +102,26 @@ struct HelperTests {
         }
     }
 
+    @Test(
+        "kubectl that says which cluster it means gets no token for one in the clear",
+        arguments: [
+            ("https://k8s.example.com:6443", true), ("http://127.0.0.1:8001", true),
+            ("http://k8s.example.com", false), ("HTTP://10.0.0.1:8080", false),
+        ])
+    func kubeUnencrypted(_ server: String, _ isSafe: Bool) throws {
+        let daemon = try daemon()
+        let outcome = try Canopyctl.run(
+            ["kube-credential"], daemon: daemon,
+            environment: [
+                "KUBERNETES_EXEC_INFO":
+                    #"{"apiVersion":"client.authentication.k8s.io/v1","spec":{"#
+                    + #""cluster":{"server":"\#(server)"},"interactive":false}}"#
+            ])
+        #expect((outcome.exitCode == 0) == isSafe)
+        #expect(daemon.requests.isEmpty != isSafe && outcome.output.isEmpty != isSafe)
+        #expect(outcome.words.contains("unencrypted") != isSafe)
+    }
+
     // MARK: - docker
 
     @Test("docker gets the server that it named, a user name and the token")
@@ -113,6 +133,31 @@ struct HelperTests {
             outcome.output
                 == #"{"ServerURL":"registry.example.com/\"x\"","Username":"oauth2","Secret":"aaa.bbb"}"#
                 + "\n")
+    }
+
+    @Test(
+        "docker gets no token for an address where it would travel unencrypted, and reads why",
+        arguments: [
+            ("https://index.docker.io/v1/", true), ("HTTPS://registry.example.com", true),
+            ("registry.example.com:5000", true), ("http://localhost:5000/v2/", true),
+            ("http://127.1.2.3:5000", true), ("http://[::1]:5000/v2/?n=1", true),
+            ("http://registry.example.com", false), ("HTTP://registry.example.com/v1/", false),
+            ("http://127.0.0.1.example.com", false), ("http://localhost@example.com", false),
+            ("http://user@localhost", false), ("ftp://localhost", false), ("://", false),
+        ])
+    func dockerUnencrypted(_ server: String, _ isSafe: Bool) throws {
+        let daemon = try daemon()
+        let outcome = try Canopyctl.run(
+            ["docker-credential", "get"], daemon: daemon, input: server)
+        #expect((outcome.exitCode == 0) == isSafe && outcome.output.contains("aaa.bbb") == isSafe)
+        #expect(daemon.requests.isEmpty != isSafe)
+        // docker's tools show what is on standard output.
+        #expect(
+            isSafe
+                || outcome.output
+                    == "no token is given for \(server), where it would travel unencrypted; use an "
+                    + "https:// URL\n"
+        )
     }
 
     @Test("docker's other wishes store nothing and reveal nothing")
@@ -178,9 +223,10 @@ struct HelperTests {
         let fake = daemon.directory + "/curl"
         let script = #"""
             #!/bin/sh
-            [ "$1" = --header ] && cat "${2#@}"
-            shift 2
-            printf '<%s>' "$@"
+            [ "$1 $3 $5 $6" = "--header --proto --proto-default https" ] && cat "${2#@}"
+            protocols=$4
+            shift 6
+            printf '<%s>' "$protocols" "$@"
             exit 22
             """#
         // Written by another process: while a test beside this one starts a program, that has for a
@@ -195,9 +241,33 @@ struct HelperTests {
         #expect(outcome.exitCode == 22, "\(outcome.words)")
         #expect(
             outcome.output
-                == "Authorization: Bearer aaa.bbb\n<-d><a b><--fail><http://localhost/>")
+                == "Authorization: Bearer aaa.bbb\n<=https,http><-d><a b><--fail><http://localhost/>"
+        )
         let missing = try Canopyctl.run(
             ["curl", "--", "x"], daemon: daemon, environment: ["PATH": "/nowhere"])
         #expect(missing.exitCode == 1 && missing.words.contains("install"))
+    }
+
+    @Test(
+        "curl sends the token in the clear to this machine alone, or where it is told to",
+        arguments: [
+            (["http://example.com/"], 1), (["HTTP://127.0.0.1.example.com/"], 1),
+            (["http://localhost:1@example.com/"], 1),
+            (["http://127.0.0.1:1/", "http://example.com/"], 1), (["http://127.0.0.1:1/"], 7),
+            (["http://[::1]:1/x?y=z"], 7), (["example.com"], 7), (["https://example.com/"], 7),
+            (["--unix-socket", "/nowhere", "http://example.com/"], 7),
+            (["--proto", "=http", "http://example.com/"], 7),
+        ] as [([String], Int32)])
+    func curlUnencrypted(_ arguments: [String], _ exitCode: Int32) throws {
+        // Wherever it is sent to, nobody listens there: curl's 7. A protocol that it may not speak is 1.
+        let outcome = try Canopyctl.run(
+            [
+                "curl", "--", "-sS", "--connect-to", "::127.0.0.1:1", "--noproxy", "*",
+                "--write-out", "<%{url_effective}>",
+            ] + arguments,
+            daemon: try daemon(), environment: ["PATH": "/usr/bin:/bin"])
+        #expect(outcome.exitCode == exitCode, "\(outcome.words)")
+        // Without a scheme it would be http.
+        #expect(arguments != ["example.com"] || outcome.output == "<https://example.com/>")
     }
 }

@@ -95,4 +95,14 @@ struct TokenTests {
         ) { _ in }
         #expect(try Canopyctl.wait(pid) == 1)
     }
+
+    @Test("So is a limit on the size of files")
+    func limitedOutput() throws {
+        let daemon = try FakeDaemon { _ in .token("a-token") }
+        let outcome = try Canopyctl.run(
+            ["--fsize=3", "--", try Canopyctl.path, "token"], daemon: daemon,
+            program: "/usr/bin/prlimit")
+        #expect(outcome.exitCode == 1)
+        #expect(outcome.output == "a-t")
+    }
 }

@@ -206,6 +206,26 @@ struct DoctorTests {
         #expect(try warning.text("detail").contains("/none: there is no such program"))
     }
 
+    @Test("A trust root that cannot be used is told before the servers that are not reached for it")
+    func trustRoot() throws {
+        let stage = try Stage()
+        let directory = stage.desktop.directory
+        let path = directory.path + "/ca.pem"
+        try directory.write("[network]\nCAFile=\(path)\n", "conf/canopyd/canopyd.conf")
+        try Diagnosis(stage).expect(
+            "configuration",
+            failedWith: "canopyd.conf: [network]: CAFile=\(path): there is no such file",
+            fix: "canopyd.conf")
+        try directory.write("0\u{82}", "ca.pem")
+        let diagnosis = try Diagnosis(stage)
+        try diagnosis.expect(
+            "configuration", failedWith: "no certificate",
+            fix: "openssl x509 -inform der -in \(path)")
+        #expect(diagnosis.exitCode == 1)
+        try directory.write("-----BEGIN CERTIFICATE-----\n", "ca.pem")
+        #expect(try Diagnosis(stage).verdict("configuration") == "ok")
+    }
+
     @Test("A mistake in the configuration is told with its line")
     func configuration() throws {
         let stage = try Stage()

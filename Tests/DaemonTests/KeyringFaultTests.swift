@@ -31,7 +31,8 @@ struct KeyringFaultTests {
             in: desktop.directory,
             environment: desktop.environment.merging(["WATCHDOG_USEC": "400000"]) { $1 },
             manager: manager)
-        #expect(ContinuousClock.now - start < .seconds(2), sourceLocation: sourceLocation)
+        #expect(
+            ContinuousClock.now - start < .promised(.seconds(2)), sourceLocation: sourceLocation)
         var pings = 0
         while pings < 8 {
             let notice = try manager.notices.receive()
@@ -46,7 +47,7 @@ struct KeyringFaultTests {
         #expect([503, 504].contains(answer.status), sourceLocation: sourceLocation)
         let stop = ContinuousClock.now
         #expect(try daemon.end(by: SIGTERM) == 0, sourceLocation: sourceLocation)
-        #expect(ContinuousClock.now - stop < .seconds(2), sourceLocation: sourceLocation)
+        #expect(ContinuousClock.now - stop < .promised(.seconds(2)), sourceLocation: sourceLocation)
     }
 
     @Test("D02: Whichever call the keyring leaves unanswered, the token that is there serves")
@@ -156,7 +157,7 @@ struct KeyringFaultTests {
             let start = ContinuousClock.now
             try client.send(Stage.request("GET", "/v1/token"))
             let answer = Stage.Answer(try client.answer())
-            #expect(ContinuousClock.now - start < .seconds(2))
+            #expect(ContinuousClock.now - start < .promised(.seconds(2)))
             #expect(answer.status == 503)
             #expect(try answer.code == "keyring_unavailable")
             #expect(try daemon.end(by: SIGTERM) == 0)
@@ -248,8 +249,10 @@ struct KeyringFaultTests {
     @Test("D20: The status says who keeps the secrets")
     func owner() throws {
         for (keyring, name) in [
-            (PrivateDesktop.Keyring.gnomeKeyring, "gnome-keyring-d"),
+            (PrivateDesktop.Keyring.gnomeKeyring, "gnome-keyring-daemon"),
             (.double(named: "kwalletd5"), "kwalletd5"),
+            // What it was started with does not name it.
+            (.double(named: "gnome-keyring-d"), "gnome-keyring-daemon"),
         ] {
             let stage = try Stage(keyring: keyring)
             try stage.logIn()

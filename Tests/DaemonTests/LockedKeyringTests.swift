@@ -24,6 +24,8 @@ struct LockedKeyringTests {
             let answer = try ask()
             #expect(answer.status == 423)
             #expect(try answer.code == "keyring_locked")
+            // gnome-keyring's command would start one beside this service.
+            #expect(try answer.json.text("fix").hasPrefix("secret-tool search --unlock "))
         }
         // The quickest of some: the machine may be busy with something else for one.
         var quickest = Duration.seconds(60)
@@ -32,10 +34,12 @@ struct LockedKeyringTests {
             #expect(try stage.token().status == 423)
             quickest = min(quickest, ContinuousClock.now - start)
         }
-        #expect(quickest < .milliseconds(100))
+        #expect(quickest < .promised(.milliseconds(100)))
         #expect(try stage.state() == "keyring_locked")
         try stage.killAndRestart()
-        #expect(try stage.token().code == "keyring_locked")
+        let restarted = try stage.token()
+        #expect(try restarted.code == "keyring_locked")
+        #expect(try restarted.json.text("fix").hasPrefix("secret-tool search --unlock "))
         try stage.double.expectNobodyAsked()
         try stage.double.unlock()
         try eventually("tokens come again") { try stage.token().status == 200 }
@@ -107,7 +111,7 @@ struct LockedKeyringTests {
 
     @Test(
         "D05: Locked is told from absent, however the service shows what is locked",
-        arguments: ["never", "never unlocked", "always"])
+        arguments: ["hashes", "never", "never unlocked", "always"])
     func lockedOrAbsent(_ hiding: String) throws {
         let stage = try Stage(
             keyring: .double(MockSecretService.Shape(members: ["hides_locked": hiding])))

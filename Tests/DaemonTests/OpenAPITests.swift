@@ -152,6 +152,8 @@ struct OpenAPITests {
         try ask(daemon, seen, "DELETE", "/v1/profiles/default/sessions/none")
         try stage.server.plan("hold")
         try ask(daemon, seen, "POST", "/v1/profiles/default/refresh?timeout=1")
+        // The caller's deadline may have come before the request has.
+        try eventually("the server holds its answer back") { try stage.server.held() == 1 }
         try stage.server.release()
         try eventually("the rotation is over") { try stage.generation() == 1 }
         try stage.desktop.lock()

@@ -59,7 +59,7 @@ final class RunningDaemon {
 
     /// Anonymous memory in kB; 0 under a sanitizer, which keeps what is freed, to notice its use.
     func anonymousMemory() throws -> Int {
-        if ProcessInfo.processInfo.environment["CANOPYD_SANITIZED"] != nil { return 0 }
+        if Sanitizer.isOn { return 0 }
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
         return try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
@@ -198,7 +198,7 @@ enum UnixSocket {
     static func make(_ type: __socket_type) throws -> Int32 {
         let descriptor = socket(AF_UNIX, Int32(type.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         try #require(descriptor >= 0)
-        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        var patience = timeval(tv_sec: 60 * Sanitizer.slowness, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         return descriptor
@@ -241,7 +241,7 @@ final class RawClient {
         descriptor = socket(
             AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         try #require(descriptor >= 0)
-        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        var patience = timeval(tv_sec: 60 * Sanitizer.slowness, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
@@ -322,7 +322,7 @@ final class RawClient {
 
     /// Reads give up after this many seconds from now on.
     func wait(upTo seconds: Int) {
-        var patience = timeval(tv_sec: seconds, tv_usec: 0)
+        var patience = timeval(tv_sec: seconds * Sanitizer.slowness, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     }
@@ -386,11 +386,12 @@ enum CanopydProgram {
     /// Runs it to its end.
     static func run(
         _ arguments: [String] = [], in directory: TestDirectory,
-        environment: [String: String] = [:]
+        environment: [String: String] = [:], under wrapper: [String] = []
     ) throws -> Outcome {
         let log = clinux_memfd_create("canopyd-log")
         defer { close(log) }
-        let pid = try spawn(arguments, directory, environment, standardError: log)
+        let pid = try spawn(
+            arguments, directory, environment, standardError: log, under: wrapper)
         return Outcome(exitCode: try wait(pid), words: contents(log))
     }
 

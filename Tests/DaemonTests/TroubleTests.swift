@@ -325,4 +325,19 @@ struct TroubleTests {
         }
         try stage.server.expectNoIncident()
     }
+
+    @Test(
+        "A successor that has come whole counts, whatever is wrong around it",
+        arguments: ["unended-body", "broken-text"])
+    func wholeSuccessor(_ fault: String) throws {
+        // The token that was rotated is dead at once.
+        let stage = try Stage(sandbox: ["--grace", "0"])
+        try stage.logIn()
+        try stage.server.plan(fault, #","count":0"#)
+        #expect(try stage.refresh().json.number("generation") == 1)
+        try stage.server.heal()
+        try stage.expectRotation()
+        #expect(try stage.server.refreshes() == 2)
+        try stage.server.expectNoIncident()
+    }
 }

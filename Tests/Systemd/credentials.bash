@@ -6,10 +6,11 @@
 digest() { sha256sum | cut -c 1-16; }
 token_digest() { user 'canopyctl token' | tr -d '\n' | digest; }
 
+# Its standard input is the machine's: on one from outside, systemd 254 waits for a lock for ever.
 unit_with() {
     user "timeout 30 systemd-run --user --quiet --pipe --wait --collect \
         --property=LoadCredential=$1:\$XDG_RUNTIME_DIR/canopyd/credential.sock \
-        sh -c 'cat \"\$CREDENTIALS_DIRECTORY/$1\"'"
+        sh -c 'cat \"\$CREDENTIALS_DIRECTORY/$1\"' </dev/null"
 }
 
 credential_is_token() {

@@ -2,6 +2,23 @@
 # for that user; then, by another user, those of README.md that need systemd. scripts/docs runs the
 # others, and sees to it that no block is left out. Read by scripts/systemd-test.
 
+# Takes the blocks of commands of the page $1 that are marked with $2, with the names that follow, each in at least
+# one of them, replaced by the values after them.
+take_blocks() {
+    python3 - "$@" >"$MACHINE/blocks" <<'END'
+import json, sys
+sys.path.insert(0, "Tests/Consumers")
+from documents import blocks
+page, mark, *pairs = sys.argv[1:]
+found = [block.text for block in blocks(page) if block.language == "sh" and block.mark == mark]
+for name, value in zip(pairs[::2], pairs[1::2]):
+    assert any(name in text for text in found), name
+    found = [text.replace(name, value) for text in found]
+print(json.dumps(found))
+END
+}
+block_count() { python3 -c 'import json, sys; print(len(json.load(sys.stdin)))' <"$MACHINE/blocks"; }
+
 prepare() {
     start_sandbox 900
     # The directory in which it was built, and the server, CA and proxy that are somebody's own.
@@ -10,24 +27,13 @@ prepare() {
     ln -s /opt/canopyd/systemd /root/canopyd/systemd
     printf "%s\n" "correct horse battery staple" >/root/canopyd/password-file
     cp /etc/ssl/certs/ca-certificates.crt /etc/ssl/company.pem'
-    python3 - docs/headless.md >"$MACHINE/blocks" <<'END'
-import json, re, sys
-text = open(sys.argv[1]).read()
-blocks = re.findall(r"^<!-- root -->\n```sh\n(.*?)^```$", text, re.M | re.S)
-assert len(blocks) == text.count("```sh\n"), "a block of commands is not marked with its user"
-for name, value in {
-    "https://auth.canopy-io.com": "http://127.0.0.1:8080",
-    "pk_YOUR_NATIVE_KEY": "pk_sandbox_native",
-    "service@example.com": "ada@example.com",
-}.items():
-    assert any(name in block for block in blocks), name
-    blocks = [block.replace(name, value) for block in blocks]
-print(json.dumps(blocks))
-END
+    take_blocks docs/headless.md root \
+        "https://auth.canopy-io.com" "http://127.0.0.1:8080" \
+        pk_YOUR_NATIVE_KEY pk_sandbox_native service@example.com ada@example.com
+    same "$(block_count)" "$(grep -c '^```sh$' docs/headless.md)" "the number of blocks that are marked with their user"
 }
 check "the blocks of docs/headless.md" prepare
 
-block_count=$(python3 -c 'import json, sys; print(len(json.load(sys.stdin)))' <"$MACHINE/blocks")
 block() { python3 -c 'import json, sys; print(json.load(sys.stdin)[int(sys.argv[1])])' "$1" <"$MACHINE/blocks"; }
 title() { block "$1" | sed -n '1s/^\(.\{70\}\).*/\1…/; 1p'; }
 run_block() {
@@ -38,7 +44,7 @@ run_block() {
         root 'as-canopy-agent canopyctl status' | grep -q ada@example.com
     fi
 }
-for number in $(seq 0 $((block_count - 1))); do
+for number in $(seq 0 $(($(block_count) - 1))); do
     check "docs/headless.md: $(title "$number")" run_block
 done
 
@@ -69,20 +75,9 @@ prepare_reader() {
     printf "%s\n" "correct horse battery staple" >/home/reader/canopyd/password-file
     chown -R reader: /home/reader/canopyd
     until [ -S "/run/user/$(id -u reader)/bus" ]; do sleep 0.1; done'
-    python3 - README.md >"$MACHINE/blocks" <<'END'
-import json, re, sys
-text = open(sys.argv[1]).read()
-blocks = re.findall(r"^<!-- reader -->\n```sh\n(.*?)^```$", text, re.M | re.S)
-for name, value in {
     # It is built already, as /opt/canopyd-build.
-    "scripts/install ": "scripts/install --no-build ",
-    "pk_YOUR_NATIVE_KEY": "pk_sandbox_native",
-    "service@example.com": "ada@example.com",
-}.items():
-    assert any(name in block for block in blocks), name
-    blocks = [block.replace(name, value) for block in blocks]
-print(json.dumps(blocks))
-END
+    take_blocks README.md reader "scripts/install " "scripts/install --no-build " \
+        pk_YOUR_NATIVE_KEY pk_sandbox_native service@example.com ada@example.com
 }
 check "the blocks of README.md that need systemd" prepare_reader
 
@@ -93,16 +88,17 @@ run_reader_block() {
         as_reader 'canopyctl status' | grep -q ada@example.com
     fi
 }
-reader_count=$(python3 -c 'import json, sys; print(len(json.load(sys.stdin)))' <"$MACHINE/blocks")
-for number in $(seq 0 $((reader_count - 1))); do
+for number in $(seq 0 $(($(block_count) - 1))); do
     check "README.md: $(title "$number")" run_reader_block
 done
 
 # A unit as a page shows it, with the program that it starts.
 unit_of() {
     python3 - "$1" <<'END'
-import re, sys
-print(re.search(r"^```ini\n(\[Service\]\n.*?)^```$", open(sys.argv[1]).read(), re.M | re.S)[1])
+import sys
+sys.path.insert(0, "Tests/Consumers")
+from documents import example
+print(example(sys.argv[1], "ini", "[Service]"))
 END
 }
 is_handed() {

@@ -29,6 +29,20 @@ end_tpm() {
 end_background() { end_tpm; }
 MACHINE_OPTIONS+=" --bind=$MACHINE/tpm:/opt/tpm --setenv=$tpm_variable"
 
+no_libraries() {
+    local output status=0
+    start_tpm
+    user 'rm -rf ~/.local/share/keyrings'
+    root 'rm -f /etc/credstore.encrypted/*
+    for library in /usr/lib/*/libtss2-esys.so.0; do mv $library $library.away; done'
+    output=$(setup --apply --seal-with tpm2 2>&1) || status=$?
+    root 'for library in /usr/lib/*/libtss2-esys.so.0.away; do mv $library ${library%.away}; done'
+    same $status 1 "its exit status"
+    contains "$output" "apt-get install libtss2-esys-3.0.2-0 libtss2-rc0"
+    same "$(root 'ls /etc/credstore.encrypted')" "" "what was sealed"
+}
+check "without the libraries that systemd talks to a TPM with, --seal-with tpm2 says which packages have them" no_libraries
+
 sealed() {
     start_tpm
     root 'rm -f /etc/credstore.encrypted/*'

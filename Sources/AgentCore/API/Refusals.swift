@@ -1,11 +1,16 @@
 /// What clients are told of refusals and failures: code, words, and the command that mends it.
+///
+/// `keeper` is the program that keeps the secrets, which a command has to fit; nil where none was seen.
 package enum Refusals {
-    package static func problem(_ refusal: Refusal, _ profile: ProfileName) -> Problem {
+    package static func problem(
+        _ refusal: Refusal, _ profile: ProfileName, keptBy keeper: KeyringOwner?
+    ) -> Problem {
         switch refusal {
         case .signInRequired(let reason):
             return signInRequired(reason, profile)
         case .failed(let failure, let retryAfter, let expired):
-            return problem(failure, profile, retryAfter: retryAfter, expired: expired)
+            return problem(
+                failure, profile, retryAfter: retryAfter, expired: expired, keptBy: keeper)
         case .validityAboveLifetime(let lifetime):
             return Problem(
                 .badRequest,
@@ -19,7 +24,7 @@ package enum Refusals {
     /// how long the token in hand has been over.
     package static func problem(
         _ failure: Failure, _ profile: ProfileName, retryAfter: TimeSpan? = nil,
-        expired: TimeSpan? = nil
+        expired: TimeSpan? = nil, keptBy keeper: KeyringOwner?
     ) -> Problem {
         let code = code(of: failure)
         let age = expired.map { "; the last token expired \($0.inWords) ago" } ?? ""
@@ -27,7 +32,7 @@ package enum Refusals {
         return Problem(
             code, failure.detail + age, profile: profile,
             retryAfter: wait.map { max(1, ($0 + TimeSpan(nanoseconds: 999_999_999)).wholeSeconds) },
-            fix: fix(code, profile))
+            fix: fix(code, profile, keptBy: keeper))
     }
 
     package static func signInRequired(_ reason: SignInReason, _ profile: ProfileName) -> Problem {
@@ -111,15 +116,19 @@ package enum Refusals {
         profile == .standard ? "canopyctl login" : "canopyctl login --profile \(profile)"
     }
 
-    private static func fix(_ code: Problem.Code, _ profile: ProfileName) -> String? {
+    private static func fix(
+        _ code: Problem.Code, _ profile: ProfileName, keptBy keeper: KeyringOwner? = nil
+    ) -> String? {
         let named = profile == .standard ? "" : " --profile \(profile)"
         switch code {
         case .unknownProfile, .signInRequired, .credentialsRejected:
             return signingIn(profile)
         case .keyNotNative:
             return "canopyctl login\(named) --key pk_NATIVE_KEY"
-        case .keyringLocked, .keyringUnavailable:
-            return unlocking
+        case .keyringLocked:
+            return keeper?.unlocking ?? unlocking
+        case .keyringUnavailable:
+            return keeper?.starting ?? unlocking
         case .serverUnreachable, .serverError, .timeout:
             return "canopyctl status"
         case .refused:
@@ -152,17 +161,23 @@ package enum Refusals {
     }
 
     /// What is told of a session that the server will not end, or does not know.
-    package static func revocationFailed(_ failure: Failure, _ profile: ProfileName) -> Problem {
-        guard failure.kind == .refused else { return problem(failure, profile) }
+    package static func revocationFailed(
+        _ failure: Failure, _ profile: ProfileName, keptBy keeper: KeyringOwner?
+    ) -> Problem {
+        guard failure.kind == .refused else {
+            return problem(failure, profile, keptBy: keeper)
+        }
         let named = profile == .standard ? "" : " --profile \(profile)"
         return Problem(
             .refused, failure.detail, profile: profile, fix: "canopyctl sessions\(named)")
     }
 
     /// What a sign-out that could not reach the server says.
-    package static func signOutFailed(_ failure: Failure, _ profile: ProfileName) -> Problem {
+    package static func signOutFailed(
+        _ failure: Failure, _ profile: ProfileName, keptBy keeper: KeyringOwner?
+    ) -> Problem {
         let named = profile == .standard ? "" : " --profile \(profile)"
-        let base = problem(failure, profile)
+        let base = problem(failure, profile, keptBy: keeper)
         switch failure.kind {
         case .notPresented, .noAnswer, .somebodyInBetween, .serverError, .throttled, .refused,
             .notNative:

@@ -17,6 +17,12 @@ package struct CanopyAnswer: Sendable {
         self.body = body
         self.secrets = secrets
     }
+
+    /// Whether it says that all went well, and all of it is there, whatever became of the connection
+    /// then: an object ends with its brace.
+    package var isWholeSuccess: Bool {
+        (200..<300).contains(status) && body.withBytes { CanopyBody($0, of: self).isAnswer }
+    }
 }
 
 /// How sending one request ended.

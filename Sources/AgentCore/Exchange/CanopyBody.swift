@@ -11,7 +11,7 @@ package struct CanopyBody {
         status = answer.status
         secrets = answer.secrets
         do throws(JSONFault) {
-            root = try JSONReader.parse(bytes)
+            root = try JSONReader.parse(bytes, brokenText: .repaired)
         } catch {
             // Not JSON is an answer too: a portal's page, a proxy's error. It has no members.
             root = nil

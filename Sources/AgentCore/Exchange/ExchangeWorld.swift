@@ -15,6 +15,9 @@ package protocol ExchangeWorld: AnyObject {
     func now() -> Moment
     func pause(for span: TimeSpan) throws(Interruption)
 
+    /// A pause for somebody who does nothing while the machine sleeps, which does not count.
+    func pause(awakeFor span: TimeSpan) throws(Interruption)
+
     /// Takes the profile's lock within a bounded time; false if somebody else kept it.
     func lock() throws(Interruption) -> Bool
 
@@ -66,12 +69,14 @@ package enum Reading<Value> {
 package enum SlotContents: Sendable {
     case empty
     case torn
+    case newerFormat(Int64)
     case session(StoredSession)
 
     package var reading: SlotReading {
         switch self {
         case .empty: .empty
         case .torn: .torn
+        case .newerFormat(let version): .newerFormat(version)
         case .session(let session): .session(session.header)
         }
     }
@@ -151,24 +156,28 @@ package struct SessionReport: Equatable, Sendable {
     /// if it is empty, or ``storeFailure`` says why it is not.
     package let slotKeptFor: TimeSpan?
 
+    /// Whether what the slot keeps was stored twice, and not only once.
+    package let isSlotRewritten: Bool
+
     package init(
         header: SessionHeader, accessToken: AccessToken?, isAmbiguous: Bool,
-        storeFailure: Failure?, slotKeptFor: TimeSpan? = nil
+        storeFailure: Failure?, slotKeptFor: TimeSpan? = nil, isSlotRewritten: Bool = false
     ) {
         self.header = header
         self.accessToken = accessToken
         self.isAmbiguous = isAmbiguous
         self.storeFailure = storeFailure
         self.slotKeptFor = slotKeptFor
+        self.isSlotRewritten = isSlotRewritten
     }
 
     package init(
         _ session: StoredSession, isAmbiguous: Bool, storeFailure: Failure? = nil,
-        slotKeptFor: TimeSpan? = nil
+        slotKeptFor: TimeSpan? = nil, isSlotRewritten: Bool = false
     ) {
         self.init(
             header: session.header, accessToken: session.accessToken, isAmbiguous: isAmbiguous,
-            storeFailure: storeFailure, slotKeptFor: slotKeptFor)
+            storeFailure: storeFailure, slotKeptFor: slotKeptFor, isSlotRewritten: isSlotRewritten)
     }
 }
 

@@ -27,14 +27,44 @@ package struct ItemStore<World: ExchangeWorld> {
         }
     }
 
-    /// Waits until a keyring that writes late has written, and stores again what it has lost meanwhile:
-    /// for an exchange whose slot cannot keep the session.
-    package func outlast(_ session: StoredSession) throws(World.Interruption) {
+    /// Waits until a keyring that writes late has written what it is given twice, and stores again what it has lost
+    /// meanwhile: for an exchange whose slot cannot keep the session.
+    ///
+    /// Returns what the item holds in the end.
+    package func outlast(
+        _ session: StoredSession
+    ) throws(World.Interruption) -> StoredSession {
+        var session = session
+        var isRewritten = false
         while true {
-            try world.pause(for: RotationTiming.lateStoreHold)
-            guard try confirm(session) != nil else { return }
+            try world.pause(awakeFor: RotationTiming.lateWrite)
+            let isLost = try confirm(session) != nil
+            if isRewritten, !isLost { return session }
+            session = session.toldAnew(
+                for: isLost ? RotationTiming.lateStoreHold : RotationTiming.lateWrite,
+                at: world.now(), boot: world.boot)
+            isRewritten = !isLost
             // A failure is ignored: it is found in the next turn.
             _ = try store(session)
         }
+    }
+}
+
+extension StoredSession {
+    /// The same session in other bytes, for a keyring to which the same bytes are no change: its hold is
+    /// told anew, and lasts for `span` at the least.
+    ///
+    /// KeePassXC counts as saved what changes after it has read the entry and before the file is in its place,
+    /// and does not save it until something else changes. A second write, further from the first than
+    /// such a saving takes, leaves one of the two in the file: where the second is passed over as well, the
+    /// saving that does it has read the first.
+    package func toldAnew(
+        for span: TimeSpan = RotationTiming.lateWrite, at now: Moment, boot: BootID
+    ) -> StoredSession {
+        let left = header.notBefore?.remaining(at: now, boot: boot) ?? .zero
+        var told = self
+        told.header.notBefore = NotBefore(
+            since: Stamp(now, boot: boot), span: max(left, span))
+        return told
     }
 }

@@ -12,7 +12,7 @@ package struct JWTClaims: Equatable, Sendable {
             guard let payload = JWTClaims.payload(bytes, in: memory) else { return nil }
             return payload.withBytes { json -> (WallTime?, WallTime?)? in
                 do throws(JSONFault) {
-                    let root = try JSONReader.parse(json)
+                    let root = try JSONReader.parse(json, brokenText: .repaired)
                     guard root.kind == .object else { return nil }
                     return (JWTClaims.date(root["exp"]), JWTClaims.date(root["iat"]))
                 } catch {

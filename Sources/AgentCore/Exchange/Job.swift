@@ -27,6 +27,9 @@ package struct Job: Sendable, Equatable {
     /// nothing was.
     package var slotKeptFor: TimeSpan?
 
+    /// Rotations and sign-outs: whether what the slot keeps was stored twice.
+    package var isSlotRewritten = false
+
     /// Rotations: whether nobody may come after it, so that what a late keyring has not written for sure is
     /// waited for.
     package var isLast = false
@@ -92,6 +95,7 @@ package struct Job: Sendable, Equatable {
         static let server: UInt8 = 18
         static let isLast: UInt8 = 19
         static let slotKeptFor: UInt8 = 20
+        static let isSlotRewritten: UInt8 = 21
     }
 
     package func encoded(in memory: SecretMemory) -> Secret {
@@ -109,6 +113,7 @@ package struct Job: Sendable, Equatable {
         writer.field(Tag.knownGeneration, known?.number)
         writer.field(Tag.mayPresent, mayPresent ? 1 : 0)
         writer.field(Tag.slotKeptFor, slotKeptFor?.nanoseconds)
+        writer.field(Tag.isSlotRewritten, isSlotRewritten ? 1 : 0)
         writer.field(Tag.isLast, isLast ? 1 : 0)
         writer.field(Tag.isLocal, isLocal ? 1 : 0)
         writer.field(Tag.isSlotKept, isSlotKept ? 1 : 0)
@@ -148,6 +153,7 @@ package struct Job: Sendable, Equatable {
         }
         mayPresent = fields.number(Tag.mayPresent) == 1
         slotKeptFor = fields.number(Tag.slotKeptFor).map(TimeSpan.init(nanoseconds:))
+        isSlotRewritten = fields.number(Tag.isSlotRewritten) == 1
         isLast = fields.number(Tag.isLast) == 1
         isLocal = fields.number(Tag.isLocal) == 1
         isSlotKept = fields.number(Tag.isSlotKept) == 1

@@ -35,7 +35,7 @@ package struct Load<World: ExchangeWorld> {
         case (.signInRequired(let reason), _):
             return .signInRequired(reason, "")
         case (.adopt, _), (.storeSuccessor, _), (.confirmSuccessor, _), (.dropSuccessor, _),
-            (.present, _), (.wait, _):
+            (.leaveSuccessor, _), (.present, _), (.wait, _):
             preconditionFailure("the guard did more than look")
         }
     }

@@ -54,6 +54,9 @@ package enum PresentationGuard {
         case confirmSuccessor
         /// The slot holds nothing of use: empty it, and ask again.
         case dropSuccessor
+        /// The slot holds what only a later version can read, in this format: leave it, and present
+        /// nothing, for what the item holds may have been spent for it.
+        case leaveSuccessor(format: Int64)
         /// Go on to step 3. `ambiguous`: these bytes may have been presented before.
         case present(ambiguous: Bool)
         /// Report the item as it is; nothing is to be presented. `ambiguous` as above.
@@ -124,6 +127,7 @@ package enum PresentationGuard {
         switch evidence.slot {
         case .empty: return nil
         case .torn: return .dropSuccessor
+        case .newerFormat(let version): return .leaveSuccessor(format: version)
         case .session(let header): slot = header
         }
         switch evidence.item {
@@ -161,12 +165,9 @@ package enum PresentationGuard {
         return max(copy, durable ?? copy)
     }
 
-    /// Whether what is waited for is a hold, and not what a server asked for: it began when the token
-    /// came, or when a keyring that writes late took it.
+    /// Whether what is waited for is a hold, and not what a server asked for, which an attempt comes before.
     private static func hasHold(_ item: SessionHeader) -> Bool {
-        guard let notBefore = item.notBefore else { return false }
-        return notBefore.since == item.lastRotation
-            || notBefore.span == RotationTiming.lateStoreHold
+        item.attemptedAt == nil
     }
 
     /// The floor counts from the last rotation; a sign-in is none.
@@ -195,6 +196,8 @@ package enum SlotReading: Equatable, Sendable {
     case empty
     /// Bytes that are no whole session: a write was cut short, which a reader cannot mend.
     case torn
+    /// Whole, and written by a later version of canopyd.
+    case newerFormat(Int64)
     case session(SessionHeader)
 }
 

@@ -52,6 +52,7 @@ package enum Report: Sendable {
         static let factor: UInt8 = 23
         static let challengeExpiry: UInt8 = 24
         static let slotKeptFor: UInt8 = 25
+        static let isSlotRewritten: UInt8 = 26
         static let accessToken: UInt8 = 30
         static let accessType: UInt8 = 31
         static let accessLifetime: UInt8 = 32
@@ -167,6 +168,7 @@ package enum Report: Sendable {
         writer.field(Tag.isAmbiguous, report.isAmbiguous ? 1 : 0)
         if let failure = report.storeFailure { write(failure, to: &writer) }
         writer.field(Tag.slotKeptFor, report.slotKeptFor?.nanoseconds)
+        writer.field(Tag.isSlotRewritten, report.isSlotRewritten ? 1 : 0)
         if let token = report.accessToken {
             writer.field(Tag.accessToken, token.value)
             writer.field(Tag.accessType, token.type)
@@ -337,7 +339,8 @@ package enum Report: Sendable {
         return SessionReport(
             header: header, accessToken: token,
             isAmbiguous: fields.number(Tag.isAmbiguous) == 1, storeFailure: failure(fields),
-            slotKeptFor: fields.number(Tag.slotKeptFor).map(TimeSpan.init(nanoseconds:)))
+            slotKeptFor: fields.number(Tag.slotKeptFor).map(TimeSpan.init(nanoseconds:)),
+            isSlotRewritten: fields.number(Tag.isSlotRewritten) == 1)
     }
 
     private static func accessToken(

@@ -7,19 +7,22 @@ package struct Rotation<World: ExchangeWorld> {
     private let known: Generation?
     private let mayPresent: Bool
     private let slotKeptFor: TimeSpan?
+    private let isSlotRewritten: Bool
     private let isLast: Bool
 
     /// `known` is what canopyd has in hand; `mayPresent` false settles what is in slot and
     /// keyring, and presents nothing; `slotKeptFor`: for how long the slot still keeps what was
-    /// reported as stored; `isLast` waits for that, since the slot is about to be lost.
+    /// reported as stored, once or (`isSlotRewritten`) twice; `isLast` waits for that, since the slot
+    /// is about to be lost.
     package init(
         in world: World, known: Generation?, mayPresent: Bool, slotKeptFor: TimeSpan? = nil,
-        isLast: Bool = false
+        isSlotRewritten: Bool = false, isLast: Bool = false
     ) {
         self.world = world
         self.known = known
         self.mayPresent = mayPresent
         self.slotKeptFor = slotKeptFor
+        self.isSlotRewritten = isSlotRewritten
         self.isLast = isLast
     }
 
@@ -33,7 +36,9 @@ package struct Rotation<World: ExchangeWorld> {
 
     /// Steps 2 to 6, for a caller that holds the lock.
     package func runLocked() throws(World.Interruption) -> ExchangeOutcome {
-        var keptUntil = slotKeptFor.map { world.now().boot + $0 }
+        // Not counted down: a machine that sleeps meanwhile stops the keyring's clock, too.
+        var keepsFor = slotKeptFor
+        var isRewritten = isSlotRewritten
         var untold: StoredSession?
         while true {
             let state: StateContents
@@ -46,7 +51,7 @@ package struct Rotation<World: ExchangeWorld> {
             case .found(let contents): item = contents
             case .failed(let failure):
                 // What is known to be stored is not what waits for the keyring.
-                return keptUntil == nil ? try unread(failure, state) : failed(failure, untold)
+                return keepsFor == nil ? try unread(failure, state) : failed(failure, untold)
             }
             let slot = try world.readSlot()
             if case .session(let stored) = item, case .session(let successor) = slot,
@@ -63,10 +68,11 @@ package struct Rotation<World: ExchangeWorld> {
                 runtimeMarks: state.runtimeMarks, anchor: state.anchor, now: world.now(),
                 boot: world.boot, known: known, mayPresent: mayPresent,
                 keyringWritesAtOnce: world.keyringWritesAtOnce,
-                slotKeptFor: keptUntil.map { max(.zero, $0 - world.now().boot) })
+                slotKeptFor: keepsFor)
             let keptFor = PresentationGuard.slotKeptFor(evidence)
             if isLast, let keptFor {
-                try world.pause(for: keptFor)
+                try world.pause(awakeFor: keptFor)
+                keepsFor = .zero
                 continue
             }
             switch (PresentationGuard.decide(evidence), item, slot) {
@@ -75,26 +81,40 @@ package struct Rotation<World: ExchangeWorld> {
                     return .session(
                         SessionReport(successor, isAmbiguous: false, storeFailure: failure))
                 }
-                keptUntil = world.now().boot + RotationTiming.lateStoreHold
+                keepsFor = RotationTiming.lateWrite
+                isRewritten = false
                 if !world.keyringWritesAtOnce { untold = successor }
             case (.confirmSuccessor, .session(let stored), _):
-                if let failure = try settle(stored) {
+                let isDone = world.keyringWritesAtOnce || isRewritten
+                let again = stored.toldAnew(at: world.now(), boot: world.boot)
+                if let failure = try isDone ? confirm(stored) : store(again) {
                     return .session(
                         SessionReport(stored, isAmbiguous: false, storeFailure: failure))
                 }
-                try world.emptySlot()
+                if isDone {
+                    try world.emptySlot()
+                } else {
+                    keepsFor = RotationTiming.lateWrite
+                    isRewritten = true
+                }
             case (.dropSuccessor, _, _):
                 try world.emptySlot()
+            case (.leaveSuccessor(let version), _, _):
+                return failed(SlotFormat.newerFormat(version), untold)
             case (.adopt(let ambiguous), .session(let session), _):
                 return .session(
-                    SessionReport(session, isAmbiguous: ambiguous, slotKeptFor: keptFor))
+                    SessionReport(
+                        session, isAmbiguous: ambiguous, slotKeptFor: keptFor,
+                        isSlotRewritten: isRewritten))
             case (.wait(let span), .session(let session), _):
                 if state.signIns?.mark(of: session.header.signIn) == session.header.generation {
                     // A hold is on tokens that were never presented: this one was told to wait.
                     return .failed(Failure(.throttled, "the server asked to wait", wait: span))
                 }
-                return .tooEarly(
-                    SessionReport(session, isAmbiguous: false, slotKeptFor: keptFor), span)
+                let report = SessionReport(
+                    session, isAmbiguous: false, slotKeptFor: keptFor,
+                    isSlotRewritten: isRewritten)
+                return .tooEarly(report, span)
             case (.present(let ambiguous), .session(let session), _):
                 return try present(session, state, ambiguous)
             case (.signInRequired(let reason), .session(let session), _):
@@ -258,11 +278,13 @@ package struct Rotation<World: ExchangeWorld> {
         guard !world.keyringWritesAtOnce else {
             return .session(SessionReport(successor, isAmbiguous: false))
         }
-        if !slotHolds { try ItemStore(world).outlast(successor) }
+        guard slotHolds, world.isSlotKept else {
+            successor = try ItemStore(world).outlast(successor)
+            if slotHolds { try world.emptySlot() }
+            return .session(SessionReport(successor, isAmbiguous: false))
+        }
         return .session(
-            SessionReport(
-                successor, isAmbiguous: false,
-                slotKeptFor: slotHolds ? RotationTiming.lateStoreHold : nil))
+            SessionReport(successor, isAmbiguous: false, slotKeptFor: RotationTiming.lateWrite))
     }
 
     private enum Patience {
@@ -307,23 +329,6 @@ package struct Rotation<World: ExchangeWorld> {
     /// Written, read back and equal, and safe from a power cut.
     private func store(_ session: StoredSession) throws(World.Interruption) -> Failure? {
         try ItemStore(world).store(session)
-    }
-
-    /// What the slot has kept is in the keyring: sees to it that it stays there without the slot.
-    ///
-    /// A keyring that writes late may have missed it: KeePassXC starts no second saving while one is
-    /// under way, and two writes of an exchange are closer together than that takes. What is
-    /// written now is the same session, with its hold told anew, for the same bytes are no change.
-    private func settle(_ stored: StoredSession) throws(World.Interruption) -> Failure? {
-        guard !world.keyringWritesAtOnce, let notBefore = stored.header.notBefore else {
-            return try confirm(stored)
-        }
-        let now = world.now()
-        let left = notBefore.remaining(at: now, boot: world.boot)
-        var settled = stored
-        settled.header.notBefore =
-            left > .zero ? NotBefore(since: Stamp(now, boot: world.boot), span: left) : nil
-        return try store(settled)
     }
 
     /// An exchange may have died between writing and syncing: makes up for what it left out.
@@ -390,12 +395,5 @@ package struct Rotation<World: ExchangeWorld> {
         _ = try world.deleteItem()
         _ = try world.syncKeyring()
         return .signInRequired(reason, words, account: session.header.account)
-    }
-}
-
-extension SessionHeader {
-    /// What a status shows of the session while the keyring is locked.
-    package var account: KnownSignIns.Account {
-        KnownSignIns.Account(baseURL: baseURL, identity: identity, signedInAt: signedInAt)
     }
 }

@@ -46,4 +46,9 @@ package struct SessionHeader: Equatable, Sendable {
     }
 
     package var position: Generation { Generation(signIn: signIn, number: generation) }
+
+    /// What a status shows of the session while the keyring is locked.
+    package var account: KnownSignIns.Account {
+        KnownSignIns.Account(baseURL: baseURL, identity: identity, signedInAt: signedInAt)
+    }
 }

@@ -32,6 +32,10 @@ package struct SignIn<World: ExchangeWorld> {
         case .failed(let failure): return .failed(failure)
         }
         if let failure = try keyringFailure(state.signIns) { return .failed(failure) }
+        // Nor is what takes the session's place to throw away what only another version can read.
+        if case .newerFormat(let version) = try world.readSlot() {
+            return .failed(SlotFormat.newerFormat(version))
+        }
         var signIns = state.signIns ?? KnownSignIns()
         if state.anchor == nil {
             // The file came from a backup. Written anew it would pass for ours, and with it the old
@@ -88,12 +92,12 @@ package struct SignIn<World: ExchangeWorld> {
         let header = SessionHeader(
             signIn: id, generation: 0, baseURL: baseURL, publishableKey: publishableKey,
             identity: identity, signedInAt: world.now().wall, anchor: anchor)
-        let session = StoredSession(
+        var session = StoredSession(
             header: header, refreshToken: grant.refreshToken, accessToken: grant.accessToken)
         if let failure = try storeWithPatience(session) {
             return try giveUp(session, failure, signIns)
         }
-        let keptFor = try settleSlot(for: session)
+        let keptFor = try settleSlot(for: &session)
         if !world.keyringWritesAtOnce, signIns.expectsItem {
             // A power cut within seconds would bring the old item back, and the guard has to know
             // it then. The first rotation completes, long after this item is written.
@@ -110,14 +114,16 @@ package struct SignIn<World: ExchangeWorld> {
     /// A successor of the old sign-in has nothing to wait for any more; what a late keyring may not have
     /// written takes its place, and for how long is returned.
     private func settleSlot(
-        for session: StoredSession
+        for session: inout StoredSession
     ) throws(World.Interruption) -> TimeSpan? {
         guard !world.keyringWritesAtOnce else {
             try world.emptySlot()
             return nil
         }
-        if try world.fillSlot(session) { return RotationTiming.lateStoreHold }
-        try ItemStore(world).outlast(session)
+        let slotHolds = try world.fillSlot(session)
+        if slotHolds, world.isSlotKept { return RotationTiming.lateWrite }
+        session = try ItemStore(world).outlast(session)
+        if slotHolds { try world.emptySlot() }
         return nil
     }
 

@@ -5,13 +5,18 @@ package struct SignOut<World: ExchangeWorld> {
     private let world: World
     private let isLocal: Bool
     private let slotKeptFor: TimeSpan?
+    private let isSlotRewritten: Bool
 
     /// `isLocal` forgets the session here and leaves it alive on the server until it expires;
-    /// `slotKeptFor`: for how long the slot still keeps what was reported as stored.
-    package init(in world: World, isLocal: Bool, slotKeptFor: TimeSpan? = nil) {
+    /// `slotKeptFor`: for how long the slot still keeps what was reported as stored, once or
+    /// (`isSlotRewritten`) twice.
+    package init(
+        in world: World, isLocal: Bool, slotKeptFor: TimeSpan? = nil, isSlotRewritten: Bool = false
+    ) {
         self.world = world
         self.isLocal = isLocal
         self.slotKeptFor = slotKeptFor
+        self.isSlotRewritten = isSlotRewritten
     }
 
     /// The validity that an access token needs to be worth sending.
@@ -59,6 +64,8 @@ package struct SignOut<World: ExchangeWorld> {
         }
         let slot = try world.readSlot()
         switch (item, slot) {
+        case (_, .newerFormat(let version)):
+            return .failed(SlotFormat.newerFormat(version))
         case (.session(let stored), .session(let successor))
         where successor.header.signIn == stored.header.signIn
             && successor.header.generation > stored.header.generation:
@@ -110,7 +117,8 @@ package struct SignOut<World: ExchangeWorld> {
         _ state: StateContents
     ) throws(World.Interruption) -> Failure? {
         let rotation = Rotation(
-            in: world, known: nil, mayPresent: true, slotKeptFor: slotKeptFor)
+            in: world, known: nil, mayPresent: true, slotKeptFor: slotKeptFor,
+            isSlotRewritten: isSlotRewritten)
         switch try rotation.runLocked() {
         case .session(let report):
             guard report.storeFailure == nil,

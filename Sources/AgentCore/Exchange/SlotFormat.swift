@@ -33,8 +33,21 @@ package enum SlotFormat {
         do throws(StoredSession.Unreadable) {
             return .session(try StoredSession(decoding: body, in: memory))
         } catch {
-            return .torn
+            switch error {
+            case .newerFormat(let version): return .newerFormat(version)
+            case .malformed: return .torn
+            }
         }
+    }
+
+    /// What is told of a slot that a later version of canopyd has filled: it has the only copy of the
+    /// next token, and nobody but that version can store it.
+    package static func newerFormat(_ version: Int64) -> Failure {
+        Failure(
+            .storageFailed,
+            "the next token waits in a successor slot that a later version of canopyd has filled "
+                + "(format \(version)); run that version again, which stores it, or give it up with "
+                + "canopyctl logout --local")
     }
 
     /// FNV-1a: against cuts, not against forgers, who would need the descriptor itself.

@@ -1,23 +1,30 @@
 /// Reads JSON as RFC 8259 has it and not a byte more: no comments, no byte order mark, no invalid
 /// UTF-8, no half surrogate pairs, nothing after the value.
 ///
-/// One pass writes a flat tape of where things are; no text is made. So a token goes from the input
+/// Text alone may be taken as it comes. One pass writes a flat tape of where things are; no text is made. So a token goes from the input
 /// straight to a ``Secret``, and what nobody asks for costs nothing.
 package enum JSONReader {
+    /// What is done about text that is no text: half a surrogate pair, invalid UTF-8, a byte order
+    /// mark.
+    package enum BrokenText: Sendable {
+        case refused
+        /// Read as a replacement character, or past: for documents that carry a token, which must
+        /// not be lost because somebody's name beside it was cut in the middle of a character.
+        case repaired
+    }
+
     /// Reads the one value that `bytes` hold.
     ///
     /// The value is a view: it is valid only while `bytes` is. Nesting deeper than `maximumDepth`
     /// is refused; it bounds what a document may cost, not a stack, for there is no recursion.
     package static func parse(
-        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = Limits.jsonDepth
+        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = Limits.jsonDepth,
+        brokenText: BrokenText = .refused
     ) throws(JSONFault) -> JSONValue {
         guard bytes.count <= Limits.jsonBytes else {
             throw JSONFault(.tooLong, at: Limits.jsonBytes)
         }
-        if bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF {
-            throw JSONFault(.byteOrderMark, at: 0)
-        }
-        var scan = JSONScan(bytes, maximumDepth: maximumDepth)
+        var scan = JSONScan(bytes, maximumDepth: maximumDepth, repairs: brokenText == .repaired)
         return JSONValue(bytes: bytes, tape: try scan.document(), index: 0)
     }
 }
@@ -41,17 +48,23 @@ struct JSONEntry {
 private struct JSONScan {
     private let bytes: UnsafeRawBufferPointer
     private let maximumDepth: Int
+    private let repairs: Bool
     private var position = 0
     private var tape: [JSONEntry] = []
     /// The containers that are open, by their index on the tape.
     private var open: [Int] = []
 
-    init(_ bytes: UnsafeRawBufferPointer, maximumDepth: Int) {
+    init(_ bytes: UnsafeRawBufferPointer, maximumDepth: Int, repairs: Bool) {
         self.bytes = bytes
         self.maximumDepth = maximumDepth
+        self.repairs = repairs
     }
 
     mutating func document() throws(JSONFault) -> [JSONEntry] {
+        if bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF {
+            guard repairs else { throw JSONFault(.byteOrderMark, at: 0) }
+            position = 3
+        }
         skipSpace()
         try value()
         while let container = open.last {
@@ -190,8 +203,8 @@ private struct JSONScan {
                 position += 1
             default:
                 let length = UTF8Sequence.length(in: bytes, at: position)
-                guard length > 0 else { throw JSONFault(.invalidUTF8, at: position) }
-                position += length
+                guard length > 0 || repairs else { throw JSONFault(.invalidUTF8, at: position) }
+                position += max(length, 1)
             }
         }
     }
@@ -206,23 +219,26 @@ private struct JSONScan {
         case UInt8(ascii: "u"):
             position += 1
             let unit = try fourHexDigits()
-            switch unit {
-            case 0xD800...0xDBFF:
-                guard position + 1 < bytes.count, bytes[position] == UInt8(ascii: "\\"),
-                    bytes[position + 1] == UInt8(ascii: "u")
-                else { throw JSONFault(.loneSurrogate, at: start) }
-                position += 2
-                guard (0xDC00...0xDFFF).contains(try fourHexDigits()) else {
-                    throw JSONFault(.loneSurrogate, at: start)
-                }
-            case 0xDC00...0xDFFF:
-                throw JSONFault(.loneSurrogate, at: start)
-            default:
+            guard (0xD800...0xDFFF).contains(unit) else { break }
+            let end = position
+            guard unit < 0xDC00, try isLowSurrogate() else {
+                guard repairs else { throw JSONFault(.loneSurrogate, at: start) }
+                // What follows is read on its own.
+                position = end
                 break
             }
         default:
             throw JSONFault(.badEscape, at: start)
         }
+    }
+
+    /// Reads past the second half of a pair, if that is what comes.
+    private mutating func isLowSurrogate() throws(JSONFault) -> Bool {
+        guard position + 1 < bytes.count, bytes[position] == UInt8(ascii: "\\"),
+            bytes[position + 1] == UInt8(ascii: "u")
+        else { return false }
+        position += 2
+        return (0xDC00...0xDFFF).contains(try fourHexDigits())
     }
 
     private mutating func fourHexDigits() throws(JSONFault) -> UInt32 {

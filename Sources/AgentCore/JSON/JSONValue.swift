@@ -251,10 +251,22 @@ private struct JSONText {
         case UInt8(ascii: "t"): return (0x09, 2)
         case UInt8(ascii: "u"):
             let unit = codeUnit(at: position + 2)
-            guard (0xD800...0xDBFF).contains(unit) else { return (unit, 6) }
-            return (0x10000 + (unit - 0xD800) << 10 + (codeUnit(at: position + 8) - 0xDC00), 12)
+            guard (0xD800...0xDFFF).contains(unit) else { return (unit, 6) }
+            guard unit < 0xDC00, let low = lowSurrogate(at: position + 6) else {
+                // Half a pair, which the reader was told to take.
+                return (0xFFFD, 6)
+            }
+            return (0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00), 12)
         case let itself: return (UInt32(itself), 2)
         }
+    }
+
+    private func lowSurrogate(at position: Int) -> UInt32? {
+        guard position + 6 <= written.count, written[position] == UInt8(ascii: "\\"),
+            written[position + 1] == UInt8(ascii: "u")
+        else { return nil }
+        let unit = codeUnit(at: position + 2)
+        return (0xDC00...0xDFFF).contains(unit) ? unit : nil
     }
 
     private func codeUnit(at position: Int) -> UInt32 {

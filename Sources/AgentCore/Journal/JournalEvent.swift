@@ -30,6 +30,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
     case pathRemade = "path_remade"
     case pathLost = "path_lost"
     case descriptorUseless = "descriptor_useless"
+    case slotUnkept = "slot_unkept"
     case credentialWaits = "credential_waits"
     case credentialUndelivered = "credential_undelivered"
     case credentialRefused = "credential_refused"
@@ -70,6 +71,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .pathRemade: "The socket's path was lost, and is made again"
         case .pathLost: "The socket's path is lost"
         case .descriptorUseless: "A descriptor from the service manager is of no use"
+        case .slotUnkept: "The service manager does not keep every successor slot"
         case .credentialWaits: "A credential's request waits"
         case .credentialUndelivered: "A credential cannot be delivered"
         case .credentialRefused: "A unit is refused its credential"
@@ -87,7 +89,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
             .error
         case .stoppedUnstored, .configurationIgnored, .exchangeFailed, .exchangeDied,
             .successorUnstored, .connectionsPaused, .connectionForeign, .connectionRefused,
-            .pathUnwatched, .pathRemade, .descriptorUseless, .credentialWaits,
+            .pathUnwatched, .pathRemade, .descriptorUseless, .slotUnkept, .credentialWaits,
             .credentialRefused, .noticeRefused, .memoryUnlocked, .denied:
             .warning
         case .serving, .stopping, .stopped, .configurationRead, .signedIn, .signedOut,
@@ -130,6 +132,7 @@ package enum JournalEvent: String, CaseIterable, Sendable {
         case .pathRemade: "9b89eb0c3f39499d8e294d7ea3679f50"
         case .pathLost: "e525c4f4612e4025bf743958a83e676b"
         case .descriptorUseless: "017c1a05626e4eadb56fe94214b03fec"
+        case .slotUnkept: "2098d279d0184845a66b69e19b5854cc"
         case .credentialWaits: "b4f53500845b4394bbc5f138c53e416a"
         case .credentialUndelivered: "90308ce8d13f441fb57c4caf6f62b8ec"
         case .credentialRefused: "f9becf7ff0ff4a5680cb875d2b4c8e4f"

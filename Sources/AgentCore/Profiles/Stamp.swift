@@ -11,14 +11,28 @@ package struct Stamp: Hashable, Sendable {
     /// How long ago it happened; never negative.
     ///
     /// Within one boot the boot clock tells. Across boots the wall clock does, and it may have been
-    /// wrong at either end: a stamp from the future must not stay young for ever, so the time
-    /// since the present boot is a lower bound.
+    /// wrong at either end: a stamp from the future must not stay young for ever, so the least age that
+    /// the boot clock knows of counts then. Against a wall clock that may be right it is nothing, for
+    /// the boot clock may be another machine's: a container's is its host's.
     package func age(at now: Moment, boot present: BootID) -> TimeSpan {
         if boot == present {
             return max(.zero, now.boot - moment.boot)
         }
-        let sinceBoot = TimeSpan(nanoseconds: now.boot.nanoseconds)
-        return max(.zero, sinceBoot, now.wall - moment.wall)
+        let told = now.wall - moment.wall
+        return told < .zero ? leastAge(at: now) : told
+    }
+
+    /// The least that its age can be in another boot; never negative.
+    ///
+    /// A boot clock that stands before the stamp's began with the present boot, all of which came after
+    /// the stamp. One that stands after it may never have stopped: a container has boot ids of its own
+    /// and its host's clock. By what it has gone on, the stamp is older in either case. Where both
+    /// clocks tell something, as in a container that was moved to another host, the lesser counts.
+    func leastAge(at now: Moment) -> TimeSpan {
+        let gone = now.boot - moment.boot
+        let least = gone < .zero ? TimeSpan(nanoseconds: now.boot.nanoseconds) : gone
+        let told = now.wall - moment.wall
+        return max(.zero, told < .zero ? least : min(least, told))
     }
 }
 
@@ -38,11 +52,11 @@ package struct NotBefore: Hashable, Sendable {
     /// What is left of the waiting; zero when it is over.
     ///
     /// A hold keeps the whole person signed in, and a wall clock may have been set forward within a
-    /// reboot: what may be a hold counts by the time since boot alone, which costs two minutes at the
-    /// most. What a server asked for is longer, and there the wall clock is good enough.
+    /// reboot: what may be a hold counts by the least that has passed for sure, which costs two minutes
+    /// at the most. What a server asked for is longer, and there the wall clock is good enough.
     package func remaining(at now: Moment, boot: BootID) -> TimeSpan {
         guard boot == since.boot || span > RotationTiming.longestHold else {
-            return max(.zero, span - TimeSpan(nanoseconds: max(0, now.boot.nanoseconds)))
+            return max(.zero, span - since.leastAge(at: now))
         }
         return remainingOfWait(at: now, boot: boot)
     }

@@ -5,81 +5,6 @@
 /// owns it performs the step and reports its end; one exchange at a time, because there is one
 /// step at a time.
 package struct RotationMachine: Sendable {
-    package enum Phase: Equatable, Sendable {
-        /// Nothing has been read yet. Leaves on `exchangeBegan`.
-        case unread
-
-        /// Nothing is wrong. Leaves when `due` comes, or a client wants more validity.
-        case resting(due: BootTime)
-
-        /// An exchange is running. Leaves on `exchangeEnded` or `exchangeDied`.
-        case exchanging(Exchange)
-
-        /// The last exchange brought nothing. Leaves when `until` comes, or when the cause may be
-        /// gone: a network change, a resume, a keyring event.
-        case paused(Pause)
-
-        /// A new sign-in is needed. Leaves on a sign-in, and unless the reason is final on a
-        /// keyring event.
-        case ended(SignInReason)
-    }
-
-    /// A running exchange.
-    package struct Exchange: Equatable, Sendable {
-        package let job: JobKind
-        package let began: BootTime
-        /// Whether the exchange has said that it is about to spend the token.
-        package var isPresenting = false
-        /// Why its last attempt failed, while it tries again by itself.
-        package var retrying: Failure?
-        /// What the phase was before, for jobs that change nothing in it.
-        package let before: Standstill
-
-        /// What an end without a report means.
-        package func death(_ detail: String) -> Failure {
-            Failure(isPresenting ? .noAnswer : .exchangeFailed, detail)
-        }
-    }
-
-    /// A phase between two exchanges.
-    package enum Standstill: Equatable, Sendable {
-        case unread
-        case resting(due: BootTime)
-        case paused(Pause)
-        case ended(SignInReason)
-    }
-
-    package struct Pause: Equatable, Sendable {
-        package let failure: Failure
-        package let until: BootTime
-        /// The wait that the next one grows from; nil where none came from back-off since the
-        /// failures began.
-        package let backOff: TimeSpan?
-    }
-
-    /// What is to be done now.
-    package enum Step: Equatable, Sendable {
-        case nothing
-        /// Read keyring and state directory.
-        case load
-        /// Rotate if it may be; `mayPresent` false stores what the slot holds.
-        case rotate(mayPresent: Bool)
-    }
-
-    /// What a client that asks for a token now is told.
-    package enum Verdict: Equatable, Sendable {
-        case token(AccessToken)
-        case refused(Refusal)
-        /// The exchange that runs, or is due, will tell.
-        case wait
-    }
-
-    /// When to rotate: INTERFACE, `Mode=`.
-    package enum Mode: String, Sendable, CaseIterable {
-        case ahead
-        case onDemand = "on-demand"
-    }
-
     package private(set) var phase: Phase = .unread
     package private(set) var session: SessionHeader?
     package private(set) var access: AccessToken?
@@ -92,40 +17,17 @@ package struct RotationMachine: Sendable {
 
     /// The validity that a fresh token has in a client's hands: what the last one that came had left,
     /// or the whole lifetime while none has.
-    private var attainable: TimeSpan = .zero
-
-    /// What the successor slot is known to hold.
-    package enum Slot: Equatable, Sendable {
-        case empty
-        /// A successor that the keyring has not taken.
-        case unstored
-        /// What a keyring that writes late has taken, until it has written for sure: then it is read back, and
-        /// the slot emptied.
-        case kept(until: BootTime)
-    }
+    private(set) var attainable: TimeSpan = .zero
 
     package private(set) var slot = Slot.empty
 
-    /// Whether the successor waits in the slot for the keyring.
-    package var isUnstored: Bool { slot == .unstored }
-
-    /// For how long the slot still keeps what was reported as stored; nil if nothing was.
-    package func slotKeptFor(at now: BootTime) -> TimeSpan? {
-        guard case .kept(let until) = slot else { return nil }
-        return max(.zero, until - now)
-    }
-
-    /// Whether the exchange that runs looks after what the slot keeps, and spends nothing.
-    package var isSettling: Bool {
-        guard case .kept = slot, case .exchanging(let exchange) = phase else { return false }
-        return exchange.job == .rotate
-    }
-
     package private(set) var mode: Mode
 
-    private let boot: BootID
+    let boot: BootID
     /// Deaths of exchanges in a row, for quick repetitions within the server's grace.
-    private var deaths = 0
+    private(set) var deaths = 0
+    /// The wait that the next one after them grows from, once they are backed off from.
+    private var deathBackOff: TimeSpan?
     /// The end of the last exchange, so that nobody can make us spin.
     private var lastEnd: BootTime?
 
@@ -135,194 +37,6 @@ package struct RotationMachine: Sendable {
         self.boot = boot
         self.mode = mode
         slot = holdsSuccessor ? .unstored : .empty
-    }
-
-    // MARK: What follows from the state
-
-    package func step(at now: BootTime) -> Step {
-        switch phase {
-        case .unread:
-            return slot == .empty ? .load : .rotate(mayPresent: false)
-        case .resting(let due):
-            if due <= now { return .rotate(mayPresent: !isUnstored) }
-            if case .kept(let until) = slot, until <= now { return .rotate(mayPresent: false) }
-            return .nothing
-        case .paused(let pause):
-            guard pause.until <= now else { return .nothing }
-            // Read alone, a keyring that has lost what the slot holds would seem to have been reset.
-            guard slot == .empty else { return .rotate(mayPresent: false) }
-            // Where nothing is to be rotated, what failed was reading: one load reads every profile,
-            // and a keyring that has just come is not overrun.
-            guard session != nil, isRotationDue(after: pause, at: now) else { return .load }
-            return .rotate(mayPresent: true)
-        case .exchanging, .ended:
-            return .nothing
-        }
-    }
-
-    /// Whether the exchange of a token that may be spent has died, and is to be repeated at once: a
-    /// question to the server, which may take a minute, must not come between.
-    package var isRepeating: Bool {
-        guard deaths > 0 else { return false }
-        switch phase {
-        case .resting: return true
-        case .paused(let pause): return pause.backOff == nil
-        case .unread, .exchanging, .ended: return false
-        }
-    }
-
-    /// Whether the pause ends in a rotation, and not only in another look at the store: a keyring
-    /// that was locked and unlocked is no reason to spend a refresh token ahead of its time.
-    private func isRotationDue(after pause: Pause, at now: BootTime) -> Bool {
-        switch pause.failure.kind {
-        case .successorUnstored:
-            return false
-        case .keyringLocked, .keyringUnavailable, .storageFailed:
-            guard access != nil, let rotationPoint else { return true }
-            return rotationPoint <= now
-        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
-            .notNative, .lockBusy, .exchangeFailed:
-            return true
-        }
-    }
-
-    /// When ``step(at:)`` will ask for something by itself; nil for never.
-    package var wakeUp: BootTime? {
-        switch phase {
-        case .unread: return BootTime(nanoseconds: 0)
-        case .resting(let due):
-            if case .kept(let until) = slot { return min(due, until) }
-            return due
-        case .paused(let pause): return pause.until
-        case .exchanging, .ended: return nil
-        }
-    }
-
-    /// What a client is told that wants `minimumValidity`, or (nil) does not care.
-    package func verdict(minimumValidity: TimeSpan?, at now: Moment) -> Verdict {
-        if case .ended(let reason) = phase {
-            return .refused(.signInRequired(reason))
-        }
-        if let access, let offer {
-            if let minimumValidity, minimumValidity > attainable {
-                return .refused(.validityAboveLifetime(attainable))
-            }
-            if offer.remaining(ifAtLeast: minimumValidity, at: now) != nil {
-                return .token(access)
-            }
-            if minimumValidity == nil, case .paused = phase, offer.end.remaining(at: now) > .zero {
-                // It cannot be renewed now, and its last seconds are good.
-                return .token(access)
-            }
-        }
-        switch phase {
-        case .unread, .resting, .exchanging:
-            return .wait
-        case .paused(let pause):
-            // The first to ask after a suspend must not hear of what failed before it.
-            guard pause.until > now.boot else { return .wait }
-            // Whoever holds the lock is at work on this very token, and what it brings is adopted.
-            guard pause.failure.kind != .lockBusy else { return .wait }
-            return .refused(
-                .failed(
-                    pause.failure, retryAfter: pause.until - now.boot, expired: expired(at: now)))
-        case .ended(let reason):
-            return .refused(.signInRequired(reason))
-        }
-    }
-
-    /// What is handed out until the state changes; nil while there is nothing.
-    ///
-    /// A part of ``verdict(minimumValidity:at:)`` that asks for nothing but the time.
-    package var offer: Offer? {
-        if case .ended = phase { return nil }
-        guard let life = access?.life, let end = life.end(under: boot) else { return nil }
-        return Offer(end: end, standard: life.standardValidity, attainable: attainable)
-    }
-
-    /// For how long the token in hand has been over; nil if it is good, or there is none.
-    private func expired(at now: Moment) -> TimeSpan? {
-        guard let life = access?.life, life.remaining(at: now, boot: boot) <= .zero else {
-            return nil
-        }
-        return .zero - life.remaining(at: now, boot: boot)
-    }
-
-    /// What a client is told whose deadline has come while it waited.
-    package func verdictAtDeadline(minimumValidity: TimeSpan?, at now: Moment) -> Verdict {
-        if minimumValidity == nil, let access, access.life.remaining(at: now, boot: boot) > .zero {
-            return .token(access)
-        }
-        return verdict(minimumValidity: minimumValidity, at: now)
-    }
-
-    package func state(at now: Moment) -> ProfileState {
-        let isGood = access.map { $0.life.remaining(at: now, boot: boot) > .zero } ?? false
-        switch phase {
-        case .unread:
-            return isGood ? .active : .refreshing
-        case .resting:
-            if isGood { return deaths > 0 ? .degraded : .active }
-            return mode == .onDemand ? .active : .refreshing
-        case .exchanging(let exchange):
-            if let failure = exchange.retrying {
-                return RotationMachine.state(of: failure, isGood: isGood)
-            }
-            switch exchange.job {
-            case .rotate where slot == .empty: return .refreshing
-            case .signIn, .secondFactor: return isGood ? .active : .refreshing
-            case .rotate, .load, .signOut, .identity, .sessions, .revokeSession, .examine:
-                // Looking, or storing once more, changes nothing yet.
-                return RotationMachine.state(of: exchange.before, isGood: isGood)
-            }
-        case .paused(let pause):
-            return RotationMachine.state(of: pause.failure, isGood: isGood)
-        case .ended:
-            return .signInRequired
-        }
-    }
-
-    private static func state(of standstill: Standstill, isGood: Bool) -> ProfileState {
-        switch standstill {
-        case .unread: isGood ? .active : .refreshing
-        case .resting: isGood ? .active : .refreshing
-        case .paused(let pause): state(of: pause.failure, isGood: isGood)
-        case .ended: .signInRequired
-        }
-    }
-
-    private static func state(of failure: Failure, isGood: Bool) -> ProfileState {
-        switch failure.kind {
-        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .lockBusy:
-            isGood ? .degraded : .offline
-        case .successorUnstored: isGood ? .degraded : .keyringUnavailable
-        case .refused, .notNative: .refused
-        case .keyringLocked: .keyringLocked
-        case .keyringUnavailable: .keyringUnavailable
-        case .storageFailed, .exchangeFailed: .storageFailed
-        }
-    }
-
-    /// What the next exchange waits for to go away, or the one that runs has met before; nil for
-    /// nothing.
-    package var obstacle: Failure? {
-        switch phase {
-        case .paused(let pause): return pause.failure
-        case .exchanging(let exchange):
-            if let failure = exchange.retrying { return failure }
-            guard case .paused(let pause) = exchange.before else { return nil }
-            return pause.failure
-        case .unread, .resting, .ended: return nil
-        }
-    }
-
-    /// Whether nothing is signed in, and nothing was lost: the profile does not exist for clients.
-    package var isUnknown: Bool {
-        switch phase {
-        case .ended(.signedOut): true
-        case .exchanging(let exchange): exchange.before == .ended(.signedOut)
-        case .ended, .unread, .resting, .paused: false
-        }
     }
 
     // MARK: What changes the state
@@ -383,7 +97,10 @@ package struct RotationMachine: Sendable {
             return  // It was declared dead before its report was read.
         }
         lastEnd = now.boot
-        deaths = 0
+        if !leavesRepetition(outcome, of: exchange) {
+            deaths = 0
+            deathBackOff = nil
+        }
         switch outcome {
         case .session(let report):
             take(report, from: exchange.job, at: now, draw: draw)
@@ -413,6 +130,18 @@ package struct RotationMachine: Sendable {
         }
     }
 
+    /// Whether the token that an exchange has died with is still to be presented again: this one has
+    /// only looked, and put the slot in order that was left.
+    private func leavesRepetition(_ outcome: ExchangeOutcome, of exchange: Exchange) -> Bool {
+        switch outcome {
+        case .session(let report), .tooEarly(let report, _):
+            report.isAmbiguous && !exchange.isPresenting
+        case .failed, .signInRequired, .signedOut, .rejected, .challenged, .document,
+            .tokenRefused:
+            false
+        }
+    }
+
     /// The exchange ended without a report: killed, crashed, or never started.
     ///
     /// `holdsSuccessor` where it has left the slot full.
@@ -430,7 +159,9 @@ package struct RotationMachine: Sendable {
         case .rotate, .load:
             // The token may be spent, and the server's grace is short: at once, a few times.
             guard deaths < RotationTiming.quickRetries.count else {
-                return pause(failure, exchange, at: now, draw: draw)
+                pause(failure, exchange, orAfter: deathBackOff, at: now, draw: draw)
+                if case .paused(let pause) = phase { deathBackOff = pause.backOff }
+                return
             }
             lastFailure = (failure, now.wall)
             let wait = RotationTiming.quickRetries[deaths]
@@ -493,9 +224,9 @@ package struct RotationMachine: Sendable {
 
     /// The machine woke up.
     package mutating func resumed(at now: Moment) {
-        if case .kept = slot {
+        if case .kept(_, let isRewritten) = slot {
             // The clock by which a late keyring writes has stood still.
-            slot = .kept(until: now.boot + RotationTiming.lateStoreHold)
+            slot = .kept(until: now.boot + RotationTiming.lateWrite, isRewritten: isRewritten)
         }
         surroundingsChanged(at: now)
     }
@@ -584,7 +315,10 @@ package struct RotationMachine: Sendable {
             return pause(
                 unstored, after: backOff(of: .successorUnstored), at: now, draw: draw)
         }
-        slot = report.slotKeptFor.map { .kept(until: now.boot + $0) } ?? .empty
+        slot =
+            report.slotKeptFor.map {
+                .kept(until: now.boot + $0, isRewritten: report.isSlotRewritten)
+            } ?? .empty
         // A token that is over when it comes would be replaced without end.
         let isUsable = report.accessToken != nil && !isRotated
         guard access != nil || report.header.lastRotation == nil || isUsable else {
@@ -598,44 +332,6 @@ package struct RotationMachine: Sendable {
         } else {
             phase = .resting(due: rotationPoint ?? idleRotation(at: now))
         }
-    }
-
-    private func nextRotation(
-        of life: AccessTokenLife, isRecovery: Bool, draw: Double
-    ) -> BootTime {
-        switch mode {
-        case .ahead:
-            life.sent.moment.boot
-                + RotationTiming.rotationPoint(
-                    lifetime: life.lifetime, isRecovery: isRecovery, draw: draw)
-        case .onDemand:
-            life.sent.moment.boot + RotationTiming.onDemandKeepAlive
-        }
-    }
-
-    /// When a session without a usable access token rotates.
-    private func idleRotation(at now: Moment) -> BootTime {
-        switch mode {
-        case .ahead:
-            return now.boot
-        case .onDemand:
-            guard let session else { return now.boot }
-            let age =
-                session.lastRotation?.age(at: now, boot: boot)
-                ?? max(.zero, now.wall - session.signedInAt)
-            return now.boot + max(.zero, RotationTiming.onDemandKeepAlive - age)
-        }
-    }
-
-    private func earliestRotation(at now: Moment) -> BootTime {
-        guard let session else { return now.boot }
-        var wait = session.notBefore?.remaining(at: now, boot: boot) ?? .zero
-        if let last = session.lastRotation {
-            let floor = RotationTiming.floor(lifetime: session.access?.lifetime)
-            wait = max(wait, floor - last.age(at: now, boot: boot))
-        }
-        if case .kept(let until) = slot { wait = max(wait, until - now.boot) }
-        return now.boot + wait
     }
 
     private mutating func ended(
@@ -659,15 +355,16 @@ package struct RotationMachine: Sendable {
     }
 
     private mutating func pause(
-        _ failure: Failure, _ exchange: Exchange, at now: Moment, draw: Double
+        _ failure: Failure, _ exchange: Exchange, orAfter other: TimeSpan? = nil, at now: Moment,
+        draw: Double
     ) {
-        var last: TimeSpan?
+        var last = other
         if case .paused(let pause) = exchange.before { last = pause.backOff }
         pause(failure, after: last, at: now, draw: draw)
     }
 
     /// The wait before the exchange that runs, if the same was its cause.
-    private func backOff(of kind: Failure.Kind) -> TimeSpan? {
+    func backOff(of kind: Failure.Kind) -> TimeSpan? {
         guard case .exchanging(let exchange) = phase, case .paused(let pause) = exchange.before,
             pause.failure.kind == kind
         else { return nil }
@@ -679,15 +376,6 @@ package struct RotationMachine: Sendable {
         guard case .exchanging(let exchange) = phase, case .paused(let pause) = exchange.before
         else { return false }
         return pause.backOff != nil
-    }
-
-    /// For how long the token in hand still serves, where its rotation was due by its age.
-    ///
-    /// A rotation before that is one that somebody wants, who is not served by the token.
-    private func leisure(at now: Moment) -> TimeSpan {
-        guard let access, let rotationPoint, rotationPoint <= now.boot else { return .zero }
-        let life = access.life
-        return max(.zero, life.remaining(at: now, boot: boot) - life.standardValidity)
     }
 
     private mutating func pause(

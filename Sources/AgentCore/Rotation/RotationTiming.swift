@@ -50,6 +50,13 @@ package enum RotationTiming {
     /// gnome-keyring: KWallet writes five seconds late.
     package static let lateStoreHold = TimeSpan.seconds(15)
 
+    /// How long such a keyring is given for one write: half of the hold, for in its middle what it was
+    /// given is written once more.
+    ///
+    /// KWallet takes 5 s. KeePassXC begins 0.15 s after a change, derives its key anew, which takes up to
+    /// 5 s as its user chooses, and syncs the file; a second change is then saved, too, if the first was not.
+    package static let lateWrite = lateStoreHold * 0.5
+
     /// The waits before the same bytes are sent again after an ambiguous answer.
     ///
     /// The server's grace is "moments": 0.5 + 1 + 2 + 4 s stay within 10.

@@ -60,6 +60,7 @@ final class FleetExchange: ExchangeWorld {
     }
 
     func pause(for span: TimeSpan) { time += span.nanoseconds }
+    func pause(awakeFor span: TimeSpan) { pause(for: span) }
 
     func lock() -> Bool { true }
     func readSlot() -> SlotContents { .empty }

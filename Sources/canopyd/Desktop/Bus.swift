@@ -66,6 +66,8 @@ final class Bus {
     }
 
     /// Calls a method with text arguments; `handler` gets the answer, or nil for none or an error.
+    ///
+    /// It gets nothing once this object is gone.
     func call(
         _ destination: String, _ path: String, _ interface: String, _ method: String,
         _ arguments: [String] = [], _ handler: @escaping (BusMessage?) -> Void
@@ -106,10 +108,12 @@ final class Bus {
         }
         let reply = BusReply(handler)
         loop.changed()
+        var slot: OpaquePointer?
         let code = sd_bus_call_async(
-            bus, nil, message, BusReply.called, reply.retained(),
+            bus, &slot, message, BusReply.called, reply.object,
             UInt64(patience.nanoseconds / 1000))
-        if code < 0 { reply.abandoned() }
+        guard code >= 0, let slot else { return handler(nil) }
+        reply.live(as: slot)
     }
 
     deinit {
@@ -292,7 +296,7 @@ final class BusSubscription {
     }
 }
 
-/// A call that waits for its answer, which comes exactly once.
+/// A call that waits for its answer, which comes once, or never if the connection is closed first.
 private final class BusReply {
     private let handler: (BusMessage?) -> Void
 
@@ -300,17 +304,26 @@ private final class BusReply {
         self.handler = handler
     }
 
-    func retained() -> UnsafeMutableRawPointer { Unmanaged.passRetained(self).toOpaque() }
+    var object: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
-    func abandoned() {
-        Unmanaged.passUnretained(self).release()
-        handler(nil)
+    /// Lives until libsystemd forgets the call: with the answer, or with the connection.
+    func live(as slot: OpaquePointer) {
+        _ = Unmanaged.passRetained(self)
+        sd_bus_slot_set_destroy_callback(slot) { object in
+            if let object { Unmanaged<BusReply>.fromOpaque(object).release() }
+        }
+        // The connection's from now on, and no longer ours.
+        sd_bus_slot_set_floating(slot, 1)
+        sd_bus_slot_unref(slot)
     }
 
     static let called: sd_bus_message_handler_t = { message, object, _ in
         guard let object else { return 0 }
-        let reply = Unmanaged<BusReply>.fromOpaque(object).takeRetainedValue()
-        reply.handler(message.map(BusMessage.init(pointer:)))
+        let reply = Unmanaged<BusReply>.fromOpaque(object).takeUnretainedValue()
+        // Handling the answer may close the connection.
+        withExtendedLifetime(reply) {
+            reply.handler(message.map(BusMessage.init(pointer:)))
+        }
         return 0
     }
 }

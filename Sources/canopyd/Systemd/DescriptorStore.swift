@@ -7,21 +7,49 @@ internal import LinuxSystem
 /// The successor slots in the service manager's descriptor store, where they outlive canopyd.
 ///
 /// The unit needs `FileDescriptorStoreMax=`: the default of 0 loses them silently.
-enum DescriptorStore {
+struct DescriptorStore {
     /// What goes before the profile in a descriptor's name.
     private static let prefix = "successor-"
 
-    /// Gives the manager a copy of the descriptor; false where there is no manager.
-    static func add(_ slot: SuccessorSlot, of profile: ProfileName) -> Bool {
+    private let allowance: DescriptorAllowance
+    private var kept: Set<ProfileName>
+
+    /// Whether the journal has been told that a slot is not kept.
+    private var hasTold = false
+
+    /// `kept` are the profiles whose slots the manager has handed over, and keeps.
+    init(keeping kept: Set<ProfileName>) {
+        self.kept = kept
+        let environment = Environment.process
+        let isSystemds = environment["SYSTEMD_EXEC_PID"] == String(getpid())
+        allowance = DescriptorAllowance(
+            told: environment["FDSTORE"],
+            systemd: isSystemds ? SystemdVersion.installed()?.major : nil)
+    }
+
+    /// Gives the manager a copy of the descriptor; false where it does not keep it, or there is none.
+    mutating func add(_ slot: SuccessorSlot, of profile: ProfileName) -> Bool {
+        guard allowance.permitsOneMore(than: kept.count) else {
+            if !hasTold {
+                Journal.write(.slotUnkept, (.profile, profile.text))
+                hasTold = true
+            }
+            return false
+        }
         var descriptor = slot.descriptor
-        return sd_pid_notify_with_fds(
-            0, 0, "FDSTORE=1\nFDNAME=\(prefix)\(profile)", &descriptor, 1) > 0
+        guard
+            sd_pid_notify_with_fds(
+                0, 0, "FDSTORE=1\nFDNAME=\(DescriptorStore.prefix)\(profile)", &descriptor, 1) > 0
+        else { return false }
+        kept.insert(profile)
+        return true
     }
 
     /// Lets the manager's copy go.
-    static func remove(_ profile: ProfileName) {
+    mutating func remove(_ profile: ProfileName) {
+        kept.remove(profile)
         // Without a manager there is nothing to let go of.
-        _ = sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=\(prefix)\(profile)")
+        _ = sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=\(DescriptorStore.prefix)\(profile)")
     }
 
     /// The slots among what the manager passed; what is none of ours is closed, and logged.

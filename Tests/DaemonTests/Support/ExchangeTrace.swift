@@ -137,10 +137,11 @@ struct ExchangeTrace {
 
         private mutating func sent(_ descriptor: Int, _ arguments: Substring) {
             if descriptor == ExchangeTrace.channel {
-                // One byte that says so; else the state of the keyring, or how it ended.
+                // One byte that says so; else the state of the keyring, that it is slow, or how it
+                // ended.
                 if arguments.contains(#""\0\0\0\1\1""#) {
                     steps.append(.presenting)
-                } else if !arguments.contains(#"\2ok\3"#) {
+                } else if !arguments.contains(#"\2ok\3"#), !arguments.contains("takes its time") {
                     steps.append(.report)
                 }
             } else if let post = arguments.range(of: "\"POST ") {

@@ -11,22 +11,22 @@ final class MockSecretService {
 
     /// What a real service could be, as names and values of the script's `Shape`.
     ///
-    /// None is the specification to the letter.
+    /// None is what gnome-keyring is like.
     struct Shape: Sendable {
         var members: [String: any Sendable] = [:]
 
         static let specification = Shape()
 
-        /// Nothing of a locked database is seen, values are searched for loosely and items bring
-        /// attributes of their own.
-        static let keePassXC = Shape(members: [
-            "hides_locked": "always", "lock_needs_prompt": true, "loose_search": true,
-            "extra_attributes": ["Path": "/canopy", "Title": "Canopy session", "Notes": ""],
-        ])
+        /// Nothing of a locked database is seen, items bring attributes of their own, and are made
+        /// by a prompt that shows nothing.
+        static let keePassXC = Shape(members: ["like": "keepassxc"])
 
-        /// Says that it is locked while it is usable, and writes late.
-        static let kWallet = Shape(members: [
-            "locked_property": true, "unlock_needs_prompt": false, "late_write": 5,
+        /// Shows nothing before it was unlocked, and writes late.
+        static let kWallet = Shape(members: ["like": "kwalletd5"])
+
+        /// As KeePassXC did before 2.7.2: values are searched for loosely.
+        static let loose = Shape(members: [
+            "loose_search": true, "extra_attributes": ["Path": "/canopy", "Notes": ""],
         ])
     }
 
@@ -41,7 +41,7 @@ final class MockSecretService {
             socketpair(
                 AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &pair) == 0)
         conversation = FileHandle(fileDescriptor: pair[0], closeOnDealloc: true)
-        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        var patience = timeval(tv_sec: 60 * Sanitizer.slowness, tv_usec: 0)
         setsockopt(
             pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         defer { close(pair[1]) }
@@ -169,7 +169,7 @@ final class MockSecretService {
         let names: [String]
         /// The connections that asked for a session, in turn.
         let sessionOwners: [String]
-        /// How often a prompt was shown, ever.
+        /// How often a prompt was shown, ever, that shows something.
         let prompted: Int
         /// Prompts that wait to be shown, or shown ones to be answered.
         let openPrompts: Int
@@ -192,11 +192,15 @@ final class MockSecretService {
 
     /// Nobody was ever asked anything, and nothing made that a person would have to be asked for.
     ///
-    /// Prompts that others raised are counted too: a test that raises one does not ask.
-    func expectNobodyAsked(sourceLocation: SourceLocation = #_sourceLocation) throws {
+    /// Prompts that others raised are counted too: a test that raises one does not ask. `forItems`
+    /// are as many as may have been raised that show nothing.
+    func expectNobodyAsked(
+        forItems: Int = 0, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
         let calls = try calls()
         #expect(calls.prompted == 0, "a prompt was shown", sourceLocation: sourceLocation)
-        for call in ["Prompt", "Dismiss", "CreateCollection"] {
+        #expect(calls.count("Prompt") == forItems, sourceLocation: sourceLocation)
+        for call in ["Dismiss", "CreateCollection"] {
             #expect(calls.count(call) == 0, "\(call) was called", sourceLocation: sourceLocation)
         }
     }

@@ -209,10 +209,7 @@ final class PrivateDesktop {
             PrivateDesktop.daemons + "secret-tool",
             ["lookup", "xdg:schema", "com.canopy-io.canopyd.session", "profile", profile],
             environment: environment)
-        let exitCode = try program.end()
-        // It prints none that is not called text, which gnome-keyring calls all of them.
-        let isJSON = program.output.contains("textual password")
-        return (exitCode == 0 || isJSON, program.output)
+        return (try program.end() == 0, program.output)
     }
 
     /// How many items of a schema the keyring has.

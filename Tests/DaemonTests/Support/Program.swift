@@ -82,11 +82,13 @@ final class Program {
 
 /// Waits until something observable is so, for things that announce themselves to nobody.
 ///
-/// The condition is asked again every 10 ms; what is never so fails the test at the deadline.
+/// The condition is asked again every 10 ms; what is never so fails the test at the deadline, which is
+/// later under a sanitizer.
 func eventually(
-    within seconds: Double = 15, _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
+    within seconds: Double = 30, _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
     _ condition: () throws -> Bool
 ) throws {
+    let seconds = seconds * Double(Sanitizer.slowness)
     let deadline = Date(timeIntervalSinceNow: seconds)
     while !(try condition()) {
         try #require(
@@ -103,7 +105,7 @@ func isDone(
 ) rethrows -> Bool {
     for _ in 1...3 {
         let start = try body()
-        if ContinuousClock.now - start < limit { return true }
+        if ContinuousClock.now - start < .promised(limit) { return true }
     }
     return false
 }

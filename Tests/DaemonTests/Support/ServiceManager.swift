@@ -21,6 +21,11 @@ final class ServiceManager {
         return kept.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
+    /// What is kept under the name, to be read and written.
+    func kept(_ name: String) throws -> Int32 {
+        try #require(try descriptors().first { $0.name == name }?.descriptor)
+    }
+
     /// Waits until canopyd is ready.
     func awaitReadiness() throws {
         while true {

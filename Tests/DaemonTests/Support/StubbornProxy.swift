@@ -1,19 +1,14 @@
 import CLinux
 import Foundation
 import Glibc
-import Synchronization
 import Testing
 
 /// An HTTP proxy on loopback that lets nobody through.
 final class StubbornProxy {
     let port: UInt16
     private let listener: Int32
-    private let record = Record()
-
     /// The requests that came, as the thread that hears them writes them down.
-    private final class Record: Sendable {
-        let requests = Mutex<[String]>([])
-    }
+    private let record = Guarded<[String]>([])
 
     /// What it does after a request for a connection.
     enum Manner: String, CaseIterable {
@@ -49,7 +44,7 @@ final class StubbornProxy {
                 let connection = accept(descriptor, nil, nil)
                 guard connection >= 0 else { return }
                 let request = StubbornProxy.read(connection)
-                record.requests.withLock { $0.append(request) }
+                record.withLock { $0.append(request) }
                 let answer = Array(manner.rawValue.utf8)
                 _ = send(connection, answer, answer.count, Int32(MSG_NOSIGNAL))
                 close(connection)
@@ -63,7 +58,7 @@ final class StubbornProxy {
     }
 
     /// The requests that came, without their ends.
-    var requests: [String] { record.requests.withLock { $0 } }
+    var requests: [String] { record.withLock { $0 } }
 
     private static func read(_ connection: Int32) -> String {
         var received: [UInt8] = []

@@ -1,7 +1,6 @@
 import CLinux
 import Foundation
 import Glibc
-import Synchronization
 import Testing
 
 /// A port on loopback behind which a test puts now one server, now another: each connection is led to the
@@ -13,7 +12,7 @@ final class Switchboard {
 
     /// Where connections are led, as the thread that accepts them reads it.
     private final class Plan: Sendable {
-        let ports = Mutex<(usual: UInt16, next: [UInt16], count: Int)>((0, [], 0))
+        let ports = Guarded<(usual: UInt16, next: [UInt16], count: Int)>((0, [], 0))
 
         func take() -> UInt16 {
             ports.withLock { plan in

@@ -1,0 +1,14 @@
+import Foundation
+
+/// What scripts/sanitize builds into every program.
+enum Sanitizer {
+    static let isOn = ProcessInfo.processInfo.environment["CANOPYD_SANITIZED"] != nil
+
+    /// How many times as long anything may take under it: that long is waited for it.
+    static let slowness = isOn ? 10 : 1
+}
+
+extension Duration {
+    /// The time within which users are promised something; longer under a sanitizer.
+    static func promised(_ time: Duration) -> Duration { time * Sanitizer.slowness }
+}
