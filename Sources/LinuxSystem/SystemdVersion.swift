@@ -14,7 +14,7 @@ package struct SystemdVersion: Sendable {
     package static func installed() -> SystemdVersion? {
         let directories = [
             "/usr/lib/systemd", "/usr/lib/x86_64-linux-gnu/systemd",
-            "/usr/lib/aarch64-linux-gnu/systemd",
+            "/usr/lib/aarch64-linux-gnu/systemd", "/usr/lib64/systemd",
         ]
         for directory in directories {
             do throws(SystemError) {

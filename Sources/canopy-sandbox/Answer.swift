@@ -10,6 +10,9 @@ struct Answer {
     /// What the head says of the body's length, if that is not so.
     var claimedLength: Int?
 
+    /// Whether the connection is left as it is, though the body is shorter than the head says.
+    var staysOpen = false
+
     init(_ status: Int) {
         self.status = status
     }

@@ -43,6 +43,8 @@ struct Fault {
         case truncatedBody = "truncated-body"
         /// All of the answer under a length of one byte more, and then the end of the connection.
         case unendedBody = "unended-body"
+        /// The same, and the connection stays open: the byte might come yet.
+        case openBody = "open-body"
         /// A good answer behind a byte order mark, and with half a character in another member.
         case brokenText = "broken-text"
         /// A portal's page with status 200.
@@ -59,8 +61,8 @@ struct Fault {
         var usually: When {
             switch self {
             case .answerLost, .reset, .silence, .slow, .hold, .truncatedJSON, .truncatedBody,
-                .unendedBody, .brokenText, .empty200, .nonJSON, .noRefreshToken, .noExpiresIn,
-                .hugeBody:
+                .unendedBody, .openBody, .brokenText, .empty200, .nonJSON, .noRefreshToken,
+                .noExpiresIn, .hugeBody:
                 .after
             case .requestLost, .late401, .status302, .status400HTML, .status401HTML, .status403HTML,
                 .status408, .status429, .status500, .status502, .status503, .status504, .html200,
@@ -73,7 +75,7 @@ struct Fault {
         var isFixed: Bool {
             switch self {
             case .answerLost, .requestLost, .late401, .truncatedJSON, .truncatedBody,
-                .unendedBody, .brokenText, .noRefreshToken, .noExpiresIn, .hugeBody:
+                .unendedBody, .openBody, .brokenText, .noRefreshToken, .noExpiresIn, .hugeBody:
                 true
             case .status302, .status400HTML, .status401HTML, .status403HTML, .status408, .status429,
                 .status500, .status502, .status503, .status504, .reset, .silence, .slow, .hold,

@@ -84,6 +84,11 @@ extension Canopy {
                 answer.body = Array(answer.body.prefix(answer.body.count / 2))
             }
         case .unendedBody: return changed(good) { $0.claimedLength = $0.body.count + 1 }
+        case .openBody:
+            return changed(good) { answer in
+                answer.claimedLength = answer.body.count + 1
+                answer.staysOpen = true
+            }
         case .brokenText:
             return changed(good) { answer in
                 guard answer.body.last == UInt8(ascii: "}") else { return }

@@ -32,7 +32,7 @@ extension Sandbox {
                                 status-429 status-500 status-502 status-503 status-504 slow
                                 hold late-401 truncated-json truncated-body html-200 empty-200
                                 non-json no-refresh-token no-expires-in echo-body huge-body
-                                unended-body broken-text
+                                unended-body open-body broken-text
           before, after         whether the request takes effect first, where that is open
           on=ENDPOINT           refresh (usual), login, logout, me, sessions, mfa
           identity=EMAIL        only requests of this identity

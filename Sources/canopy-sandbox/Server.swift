@@ -189,7 +189,7 @@ struct Server: ~Copyable {
     private mutating func send(_ answer: Answer, to connection: Connection) {
         leave(connection)
         // A body that is shorter than its head says can only be followed by the end.
-        let goesOn = connection.keepsAlive && answer.claimedLength == nil
+        let goesOn = connection.keepsAlive && (answer.claimedLength == nil || answer.staysOpen)
         connection.queue(
             answer.bytes(at: canopy.now, keepsAlive: goesOn), thenEnd: !goesOn)
         connection.isBusy = !goesOn

@@ -49,6 +49,7 @@ final class CanopyClient {
         defer { curl_easy_cleanup(handle) }
         _ = ccurl_set_pointer(handle, CURLOPT_ERRORBUFFER, words)
         let transfer = Transfer(of: request, memory: memory)
+        transfer.handle = handle
         var headers: UnsafeMutablePointer<curl_slist>?
         defer { curl_slist_free_all(headers) }
         for line in ["Accept: application/json", "Content-Type: application/json", "Expect:"] {
@@ -143,6 +144,8 @@ final class CanopyClient {
         var date: String?
         let hasBody: Bool
         let secrets: [Secret]
+        /// The transfer's own, while it goes on.
+        var handle: UnsafeMutableRawPointer?
         /// Whether the connection was ready, and the request's first byte came next.
         var began = false
         /// When the last byte of the request was sent.
@@ -150,11 +153,28 @@ final class CanopyClient {
         var isTooLarge = false
         var isTooLate = false
 
+        /// Bytes of the body when it was last looked at for its end.
+        var judged = 0
+
         init(of request: CanopyRequest, memory: SecretMemory) {
             hasBody = request.body != nil
             secrets = request.secrets
             self.memory = memory
             body = SecretBuffer(capacity: 4096, in: memory)
+        }
+
+        /// What has come by now.
+        func answer(_ handle: UnsafeMutableRawPointer) -> CanopyAnswer {
+            CanopyAnswer(
+                status: Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE)),
+                retryAfter: retryAfter, date: date, body: body.secret(), secrets: secrets)
+        }
+
+        /// Whether a success has come to its last brace, asked once for each length of the body.
+        func isWholeSuccess() -> Bool {
+            guard let handle, began, body.count > judged else { return false }
+            judged = body.count
+            return answer(handle).isWholeSuccess
         }
     }
 
@@ -164,10 +184,7 @@ final class CanopyClient {
         if transfer.isTooLarge {
             return .lost("the answer is larger than \(Limits.answerBodyBytes) bytes")
         }
-        let answer = CanopyAnswer(
-            status: Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE)),
-            retryAfter: transfer.retryAfter, date: transfer.date, body: transfer.body.secret(),
-            secrets: transfer.secrets)
+        let answer = transfer.answer(handle)
         // A successor that has come whole is not thrown away for what the connection lacked then: the
         // last chunk, the rest of a length that was counted wrong, its end.
         if code == CURLE_OK || transfer.began && answer.isWholeSuccess { return .answered(answer) }
@@ -250,6 +267,8 @@ final class CanopyClient {
             if transfer.began, isSent { transfer.sent = now }
             return 0
         }
+        // For what the connection lacks then a successor does not wait in this process's memory alone.
+        if transfer.isWholeSuccess() { return 1 }
         guard now - asked < answerPatience else {
             transfer.isTooLate = true
             return 1

@@ -211,7 +211,7 @@ final class ServedProfile {
     /// When whoever has the token does best to ask again, and until when those keep it who keep tokens.
     ///
     /// Once there is another, and before this one is over, whenever the daemon rotates by itself.
-    private func comeBackAt(for token: AccessToken, _ now: Moment) -> WallTime {
+    func comeBackAt(for token: AccessToken, _ now: Moment) -> WallTime {
         let end = token.life.expiresAt
         return refreshAt(now).map { min($0, end) } ?? end
     }

@@ -44,10 +44,10 @@ final class Subscribers {
         profile.published = (state, generation, failure)
         let listeners = wishes.filter { $0.value == nil || $0.value == profile.name }.keys
         guard !listeners.isEmpty else { return }
-        if last?.generation != generation, let generation, let life = profile.machine.access?.life {
+        if last?.generation != generation, let generation, let token = profile.machine.access {
             let event = events.rotated(
-                profile.name, generation: generation.number, expiresAt: life.expiresAt,
-                refreshAt: profile.refreshAt(now) ?? life.expiresAt)
+                profile.name, generation: generation.number, expiresAt: token.life.expiresAt,
+                refreshAt: profile.comeBackAt(for: token, now))
             for client in listeners { publish(client, event, "rotated \(profile.name)") }
         }
         let event = events.state(profile.view(at: now))

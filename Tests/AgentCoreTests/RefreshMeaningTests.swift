@@ -182,6 +182,7 @@ struct RefreshMeaningTests {
             }
         }
         #expect(isWhole(200, whole) && isWhole(201, whole + " \n"))
+        #expect(isWhole(200, #"{"error":null,"data":{"refresh_token":"r"}}"#))
         for count in 0..<whole.utf8.count { #expect(!isWhole(200, String(whole.prefix(count)))) }
         #expect(!isWhole(200, whole + "x") && !isWhole(200, whole + whole))
         #expect(!isWhole(401, Self.envelope(401)) && !isWhole(500, whole) && !isWhole(302, whole))

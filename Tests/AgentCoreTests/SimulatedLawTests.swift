@@ -289,6 +289,18 @@ struct SimulatedLawTests {
         }
     }
 
+    @Test("What was presented since is not written again: that would wait its grace away")
+    func presentedSince() throws {
+        var attempted = Example.session(3)
+        attempted.header.attemptedAt = Example.moment().wall
+        let world = ScriptedWorld(attempted, marked: 3)
+        world.keyringWritesAtOnce = false
+        world.slot = .session(Example.session(3))
+        _ = try Rotation(in: world, known: nil, mayPresent: false, slotKeptFor: .zero).run()
+        #expect(world.isSlotEmpty && world.count("write item") == 0)
+        #expect(world.heldSession?.header.notBefore == nil)
+    }
+
     @Test("The item of a late keyring names a hold that begins with its store")
     func holdFromStore() throws {
         let world = ScriptedWorld(Example.session(3), marked: 2)

@@ -211,6 +211,19 @@ struct StoredFormatTests {
         }
     }
 
+    @Test("A job of a canopyd that knows of no second store asks for none")
+    func jobOfEarlierVersion() throws {
+        // Tag 21, one byte of 8 that say 0: what such a canopyd does not write.
+        let field = [21, 0, 0, 0, 8] + [UInt8](repeating: 0, count: 8)
+        var job = try jobs()[0]
+        job.isSlotRewritten = false
+        var bytes = try message(job.encoded(in: .ordinary))
+        let at = try #require(bytes.firstRange(of: field))
+        bytes.removeSubrange(at)
+        job.isSlotRewritten = true
+        #expect(withExactCopy(of: bytes) { Job(decoding: $0, in: .ordinary) } == job)
+    }
+
     @Test("Only a load and an examination are of several profiles, or of none")
     func severalProfiles() throws {
         for kind in JobKind.allCases {

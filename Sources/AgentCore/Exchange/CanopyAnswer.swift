@@ -21,7 +21,12 @@ package struct CanopyAnswer: Sendable {
     /// Whether it says that all went well, and all of it is there, whatever became of the connection
     /// then: an object ends with its brace.
     package var isWholeSuccess: Bool {
-        (200..<300).contains(status) && body.withBytes { CanopyBody($0, of: self).isAnswer }
+        guard (200..<300).contains(status) else { return false }
+        return body.withBytes { bytes in
+            let body = CanopyBody(bytes, of: self)
+            // A successor is one whatever else stands beside it.
+            return body.isAnswer || body.hasRefreshToken
+        }
     }
 }
 

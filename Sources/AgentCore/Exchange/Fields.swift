@@ -1,8 +1,9 @@
 /// Length-prefixed fields: what crosses the socket pair between canopyd and an exchange.
 ///
 /// A message is its length (4 bytes, big endian), a kind (1 byte), and fields: a tag (1 byte), a
-/// length (4 bytes, big endian), bytes. Both ends are of one build, so there is no version; all
-/// the same nothing of it is trusted.
+/// length (4 bytes, big endian), bytes. There is no version: an upgrade puts a new exchange beside a
+/// canopyd that runs on, so a tag that is not there means what it was before the tag was made, and one
+/// that is not known is passed over. Nothing of it is trusted.
 package struct FieldWriter: ~Copyable {
     private var buffer: SecretBuffer
 

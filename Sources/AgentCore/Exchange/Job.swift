@@ -153,7 +153,9 @@ package struct Job: Sendable, Equatable {
         }
         mayPresent = fields.number(Tag.mayPresent) == 1
         slotKeptFor = fields.number(Tag.slotKeptFor).map(TimeSpan.init(nanoseconds:))
-        isSlotRewritten = fields.number(Tag.isSlotRewritten) == 1
+        // A canopyd that an upgrade left running says nothing of it, and would be told for ever that the
+        // session was stored once more.
+        isSlotRewritten = fields.number(Tag.isSlotRewritten) != 0
         isLast = fields.number(Tag.isLast) == 1
         isLocal = fields.number(Tag.isLocal) == 1
         isSlotKept = fields.number(Tag.isSlotKept) == 1

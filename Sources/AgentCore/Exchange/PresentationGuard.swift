@@ -47,10 +47,11 @@ package enum PresentationGuard {
 
     /// What to do.
     package enum Decision: Equatable, Sendable {
-        /// Store the slot's successor, read it back, make it durable, empty the slot, and ask again.
+        /// Store the slot's successor, read it back, make it durable, and ask again; the slot is emptied
+        /// when the keyring has surely written.
         case storeSuccessor
         /// The item holds the slot's generation: make up for reading back and durability, empty
-        /// the slot, and ask again.
+        /// the slot, and ask again; for a keyring that writes late it is stored once more first.
         case confirmSuccessor
         /// The slot holds nothing of use: empty it, and ask again.
         case dropSuccessor

@@ -85,7 +85,11 @@ package struct Rotation<World: ExchangeWorld> {
                 isRewritten = false
                 if !world.keyringWritesAtOnce { untold = successor }
             case (.confirmSuccessor, .session(let stored), _):
-                let isDone = world.keyringWritesAtOnce || isRewritten
+                // One that was presented since was stored by that in other bytes; and what is left of its
+                // grace is not to be waited away.
+                let isDone =
+                    world.keyringWritesAtOnce || isRewritten
+                    || stored.header.attemptedAt != nil
                 let again = stored.toldAnew(at: world.now(), boot: world.boot)
                 if let failure = try isDone ? confirm(stored) : store(again) {
                     return .session(

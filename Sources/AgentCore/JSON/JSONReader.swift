@@ -1,7 +1,7 @@
-/// Reads JSON as RFC 8259 has it and not a byte more: no comments, no byte order mark, no invalid
-/// UTF-8, no half surrogate pairs, nothing after the value.
+/// Reads JSON as RFC 8259 has it: no comments, nothing after the value; and no byte order mark, invalid
+/// UTF-8 or half surrogate pairs, unless broken text is asked to be repaired.
 ///
-/// Text alone may be taken as it comes. One pass writes a flat tape of where things are; no text is made. So a token goes from the input
+/// One pass writes a flat tape of where things are; no text is made. So a token goes from the input
 /// straight to a ``Secret``, and what nobody asks for costs nothing.
 package enum JSONReader {
     /// What is done about text that is no text: half a surrogate pair, invalid UTF-8, a byte order

@@ -79,8 +79,8 @@ package struct RotationMachine: Sendable {
         switch progress {
         case .presenting:
             exchange.isPresenting = true
-            // Before it presents, a rotation has emptied a slot that was kept. A sign-in or a sign-out
-            // has not, and leaves it so where it fails.
+            // Before it presents, a rotation has emptied a slot that was kept, or what it holds is known
+            // to be stored. A sign-in or a sign-out has not, and leaves it so where it fails.
             if exchange.job == .rotate, case .kept = slot { slot = .empty }
         case .retrying(let failure):
             let told = isUnstored ? failure.asOfUnstored : failure

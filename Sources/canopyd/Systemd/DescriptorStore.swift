@@ -6,7 +6,7 @@ internal import LinuxSystem
 
 /// The successor slots in the service manager's descriptor store, where they outlive canopyd.
 ///
-/// The unit needs `FileDescriptorStoreMax=`: the default of 0 loses them silently.
+/// The unit needs `FileDescriptorStoreMax=`: the default of 0 loses them, before systemd 254 silently.
 struct DescriptorStore {
     /// What goes before the profile in a descriptor's name.
     private static let prefix = "successor-"
