@@ -182,10 +182,20 @@ struct ExecTests {
     @Test("A token file that cannot be written is named, and tried again with the next token")
     func unwritable() throws {
         let daemon = try daemon()
-        let words = daemon.directory + "/words"
+        try watch("/nowhere/token", daemon, until: "a second complaint") {
+            $0.components(separatedBy: "/nowhere/token").count > 2
+        }
+    }
+
+    /// Has a watch write the token file until what it has said on standard error is as it should be.
+    private func watch(
+        _ file: String, _ daemon: FakeDaemon, until what: String, _ isDone: (String) -> Bool
+    ) throws {
+        let name = file.split(separator: "/").joined(separator: "-")
+        let words = daemon.directory + "/words-of-" + name
         let pid = try Canopyctl.spawn(
             [
-                "/bin/sh", "-c", #"exec "$0" watch --write-file /nowhere/token 2>\#(words)"#,
+                "/bin/sh", "-c", #"exec "$0" watch --write-file '\#(file)' 2>'\#(words)'"#,
                 try Canopyctl.path,
             ], ["CANOPYD_SOCKET": daemon.socketPath]
         ) { _ in }
@@ -193,9 +203,8 @@ struct ExecTests {
             kill(pid, SIGKILL)
             _ = try? Canopyctl.wait(pid)
         }
-        try eventually("a second complaint") {
-            let text = (try? String(contentsOfFile: words, encoding: .utf8)) ?? ""
-            return text.components(separatedBy: "/nowhere/token").count > 2
+        try eventually(what) {
+            isDone((try? String(contentsOfFile: words, encoding: .utf8)) ?? "")
         }
     }
 
@@ -211,21 +220,8 @@ struct ExecTests {
         try #require(symlink("circle", place + "/circle") == 0)
         try #require(symlink("pipe", place + "/to-pipe") == 0)
         func watch(_ name: String, until isDone: (String) -> Bool) throws {
-            let words = place + "/words-of-" + name
-            let pid = try Canopyctl.spawn(
-                [
-                    "/bin/sh", "-c",
-                    #"exec "$0" watch --write-file '\#(place)/\#(name)' 2>'\#(words)'"#,
-                    try Canopyctl.path,
-                ], ["CANOPYD_SOCKET": daemon.socketPath]
-            ) { _ in }
-            defer {
-                kill(pid, SIGKILL)
-                _ = try? Canopyctl.wait(pid)
-            }
-            try eventually("\(name) is written or refused") {
-                isDone((try? String(contentsOfFile: words, encoding: .utf8)) ?? "")
-            }
+            try self.watch(
+                place + "/" + name, daemon, until: "\(name) is written or refused", isDone)
         }
         func look(_ name: String) -> (kind: mode_t, number: ino_t) {
             var status = stat()
