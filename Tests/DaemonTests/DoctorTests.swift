@@ -78,6 +78,7 @@ struct DoctorTests {
         #expect(answer.status == 503)
         #expect(try answer.code == "keyring_unavailable")
         #expect(try answer.json.text("detail").contains("SECRET_BACKEND"))
+        #expect(try answer.json.text("fix").hasPrefix("systemctl --user unset-environment"))
         // Nothing was put anywhere.
         #expect(try stage.desktop.items(ofSchema: "com.canopy-io.canopyd.session") == 0)
         try stage.killDaemon()

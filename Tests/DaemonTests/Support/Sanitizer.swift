@@ -7,8 +7,3 @@ enum Sanitizer {
     /// How many times as long anything may take under it: that long is waited for it.
     static let slowness = isOn ? 10 : 1
 }
-
-extension Duration {
-    /// The time within which users are promised something; longer under a sanitizer.
-    static func promised(_ time: Duration) -> Duration { time * Sanitizer.slowness }
-}
