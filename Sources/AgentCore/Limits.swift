@@ -258,6 +258,18 @@ package enum Limits {
     /// Enforced by `Connections`.
     package static let bufferedRequestsPerTurn = 4
 
+    /// Ready descriptors that are served before the loop takes its turn: timers and buses wait for no
+    /// more than so many requests.
+    ///
+    /// Enforced by `DescriptorSet`.
+    package static let descriptorsPerTurn = 64
+
+    /// Ready clients that have not been served before, and are served in one turn: those that have
+    /// been wait for them once in each turn, and 20,000 may come or go at once.
+    ///
+    /// Enforced by `DescriptorSet`.
+    package static let newcomersPerTurn = 8
+
     /// Connections from which on memory is given back to the system when most have gone.
     ///
     /// It takes a moment; what fewer leave is not worth it. Enforced by `Connections`.

@@ -8,8 +8,9 @@ struct RequestCostTests {
     private static let callsOfKept = 3
 
     /// The same, and to let the client in and out: `accept4` twice, `getsockopt` for who it is,
-    /// `epoll_ctl` twice, two reads that find nothing and the end, another `epoll_wait`, and `close`.
-    private static let callsOfFresh = 12
+    /// `epoll_ctl` twice, two reads that find nothing and the end, two more `epoll_wait`, for it is a
+    /// newcomer among newcomers, and `close`.
+    private static let callsOfFresh = 13
 
     /// `epoll_wait`, `accept4`, `getsockopt`, `recvfrom`, `sendto`, which fails, and `close`.
     private static let callsOfGone = 6
@@ -36,7 +37,7 @@ struct RequestCostTests {
             "\(Self.byName(calls))")
     }
 
-    @Test("A cached token on a connection of its own costs nine more")
+    @Test("A cached token on a connection of its own costs ten more")
     func fresh() throws {
         let calls = try traced { stage in
             for _ in 0..<Self.requests {
@@ -70,8 +71,56 @@ struct RequestCostTests {
             calls.count { $0 == "epoll_ctl" } <= Self.strayCalls, "who is gone is not watched")
     }
 
+    @Test("Whoever has asked before waits for few of a crowd that goes all at once")
+    func crowdThatGoes() throws {
+        let crowd = 500
+        let lines = try lines { stage in
+            let client = try stage.daemon.connect()
+            for _ in 0..<2 {
+                try client.send(Self.request)
+                #expect(try client.answer().status == 200)
+            }
+            try withExtendedLifetime(
+                (0..<crowd).map { _ in try stage.daemon.connect() }
+            ) {
+                try eventually("they are let in") {
+                    try JSONObject(try stage.ask("GET", "/v1/status").body)
+                        .number("connections") > crowd
+                }
+                kill(stage.daemon.pid, SIGSTOP)
+            }
+            // They are gone by now, and canopyd has still to find out.
+            try client.send(Self.request)
+            kill(stage.daemon.pid, SIGCONT)
+            #expect(try client.answer().status == 200)
+        }
+        let last = try #require(lines.lastIndex(where: Self.isRequest))
+        let before = try #require(lines[..<last].lastIndex(where: Self.isRequest))
+        func closes(_ lines: ArraySlice<Substring>) -> Int {
+            lines.count { $0.hasPrefix("close(") }
+        }
+        #expect(closes(lines[before..<last]) < crowd / 10)
+        #expect(closes(lines[last...]) > crowd - crowd / 10, "the crowd had not gone at once")
+    }
+
+    private static func isRequest(_ line: Substring) -> Bool {
+        line.contains(#", "GET /v1/token HTTP/1.1\r\n"#)
+    }
+
     /// The names of canopyd's calls from the first of a body's requests to the last.
     private func traced(_ body: (Stage) throws -> Void) throws -> [Substring] {
+        let lines = try lines(body)
+        let first = try #require(lines.firstIndex(where: Self.isRequest))
+        let last = try #require(lines.lastIndex(where: Self.isRequest))
+        let calls = lines[first..<last].map { $0.prefix { $0 != "(" } }
+        try #require(
+            lines.count(where: Self.isRequest) == Self.requests, "not every request is in the trace"
+        )
+        return calls
+    }
+
+    /// Canopyd's calls, a line each, while there is a token and a body runs.
+    private func lines(_ body: (Stage) throws -> Void) throws -> [Substring] {
         let desktop = try PrivateDesktop()
         let path = desktop.directory.path + "/calls"
         let stage = try Stage(
@@ -89,15 +138,7 @@ struct RequestCostTests {
         }
         // A watch that outlives its descriptor would be taken away from whoever has its number next.
         #expect(!lines.contains { $0.hasPrefix("epoll_ctl(") && $0.contains("EBADF") })
-        func isRequest(_ line: Substring) -> Bool {
-            line.contains(#", "GET /v1/token HTTP/1.1\r\n"#)
-        }
-        let first = try #require(lines.firstIndex(where: isRequest))
-        let last = try #require(lines.lastIndex(where: isRequest))
-        let calls = lines[first..<last].map { $0.prefix { $0 != "(" } }
-        try #require(
-            lines.count(where: isRequest) == Self.requests, "not every request is in the trace")
-        return calls
+        return lines
     }
 
     private static func byName(_ calls: [Substring]) -> [Substring: Int] {

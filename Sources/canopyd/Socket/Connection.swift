@@ -60,6 +60,9 @@ final class Connection {
     /// Whether the client was gone before it had its answer.
     private(set) var isForsaken = false
 
+    /// Whether the client has had an answer, and may ask again.
+    var hasBeenServed = false
+
     /// What was read beyond what is being served.
     var pending = PendingInput()
 
@@ -82,9 +85,25 @@ final class Connection {
 
     /// Begins to watch the descriptor for what is waited for.
     func start(_ loop: EventLoop) throws(SystemError) {
-        watch = try loop.watch(socket.descriptor, awaited) {
-            // We hold the watch.
-            [unowned(unsafe) self] in self.ready($0)
+        watch = try loop.watch(newcomer: socket.descriptor, awaited) {
+            // We hold the watch; and the loop outlives us.
+            [unowned(unsafe) self, unowned(unsafe) loop] readiness in
+            if hasBeenServed, readiness == .readable { moveUp(loop) }
+            ready(readiness)
+        }
+    }
+
+    /// From its second request on the client is one of those that do not wait for a crowd.
+    ///
+    /// Not from the first: most clients have but one.
+    private func moveUp(_ loop: EventLoop) {
+        do throws(SystemError) {
+            watch = try loop.watch(socket.descriptor, awaited) {
+                [unowned(unsafe) self] in ready($0)
+            }
+        } catch {
+            // For lack of kernel memory: it is served where it was, and tries again with its next
+            // request.
         }
     }
 

@@ -18,6 +18,7 @@ extension Connection {
             forsake()
             return true
         }
+        hasBeenServed = true
         if sent < reply.count {
             connections.operations.add(self, at: .now)
             phase = .writing(
@@ -55,6 +56,7 @@ extension Connection {
     private func go(on sequel: Sequel) {
         switch sequel {
         case .nextRequest:
+            hasBeenServed = true
             phase = .reading
             guard pending.count > 0 else { return wait(for: .readable) }
             isQueued = true
