@@ -1,6 +1,7 @@
 internal import AgentCore
 internal import CLinux
 internal import Glibc
+internal import LinuxSystem
 internal import SandboxRules
 
 /// The command line.
@@ -40,7 +41,8 @@ struct Options {
         case port = 256
         case lifetime, grace, clock, refreshLifetime, fault, chaos, identities, tokenBytes
         case refreshTokenBytes
-        case noHistory, noThrottle, newSuccessor, noWrap, strict, codeNull, help, version
+        case noHistory, noThrottle, newSuccessor, noWrap, strict, codeNull, strayHeaders
+        case help, version
 
         var text: StaticString {
             switch self {
@@ -60,6 +62,7 @@ struct Options {
             case .noWrap: "no-wrap"
             case .strict: "strict"
             case .codeNull: "code-null"
+            case .strayHeaders: "stray-headers"
             case .help: "help"
             case .version: "version"
             }
@@ -70,8 +73,8 @@ struct Options {
             case .port, .lifetime, .grace, .clock, .refreshLifetime, .fault, .chaos, .identities,
                 .tokenBytes, .refreshTokenBytes:
                 true
-            case .noHistory, .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull, .help,
-                .version:
+            case .noHistory, .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull,
+                .strayHeaders, .help, .version:
                 false
             }
         }
@@ -89,12 +92,13 @@ struct Options {
         var options = Options()
         while true {
             // The leading colon makes getopt tell a missing value from an unknown option.
-            let found = getopt_long(CommandLine.argc, CommandLine.unsafeArgv, ":h", table, nil)
+            let found = getopt_long(
+                ProgramArguments.count, ProgramArguments.vector, ":h", table, nil)
             if found == -1 { break }
             if found == Int32(UInt8(ascii: "h")) { return .help }
             guard let name = Name(rawValue: found) else {
                 let position = Int(clinux_optind()) - 1
-                let argument = CommandLine.arguments.dropFirst(position).first ?? ""
+                let argument = ProgramArguments.all.dropFirst(position).first ?? ""
                 throw Unusable(
                     text: found == Int32(UInt8(ascii: ":"))
                         ? "\(argument) needs a value" : "unknown option \(argument)")
@@ -142,9 +146,10 @@ struct Options {
             case .noWrap: options.wire.wrapsData = false
             case .strict: options.wire.refusesUnknownFields = true
             case .codeNull: options.wire.codesAreNull = true
+            case .strayHeaders: options.wire.sendsStrayHeaders = true
             }
         }
-        let rest = CommandLine.arguments.dropFirst(Int(clinux_optind()))
+        let rest = ProgramArguments.all.dropFirst(Int(clinux_optind()))
         if let extra = rest.first { throw Unusable(text: "unexpected argument \(extra)") }
         let emails = Set(Canopy.people(extra: options.extraIdentities).map(\.email))
         for fault in options.faults {
@@ -187,4 +192,6 @@ struct WireSwitches {
     var refusesUnknownFields = false
     /// Whether `error.code` is always null.
     var codesAreNull = false
+    /// Whether an interim answer before each, and trailers behind it, tell another time and to wait.
+    var sendsStrayHeaders = false
 }

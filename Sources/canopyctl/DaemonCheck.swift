@@ -67,7 +67,8 @@ struct DaemonCheck {
         case .failure, .usage, .daemonNotReached, .keyring, .server, .forbidden, .unknownProfile,
             .timeout:
             // The checks of what it waits for come below, with their own commands.
-            return Finding(.profile, .warning, "\(profile.name) is \(profile.stateText)")
+            let trouble = profile.trouble.map { ": \($0)" } ?? ""
+            return Finding(.profile, .warning, "\(profile.name) is \(profile.stateText)\(trouble)")
         }
     }
 }

@@ -153,7 +153,7 @@ enum SystemCheck {
     private static func userName() -> String? {
         do throws(SystemError) {
             let file = try FileDescriptor.open("/etc/passwd", O_RDONLY)
-            let bytes = try file.readAll(limit: 8 << 20, subject: "/etc/passwd")
+            let bytes = try file.readAll(limit: Limits.userListBytes, subject: "/etc/passwd")
             for line in bytes.split(separator: UInt8(ascii: "\n")) {
                 let fields = line.split(
                     separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
@@ -170,20 +170,17 @@ enum SystemCheck {
 
     // MARK: Memory
 
-    /// What canopyd and an exchange lock: two tokens of the largest size, and some.
-    private static let lockedBytes: UInt64 = 8 << 20
-
     private static func lockedMemory() -> Finding {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &limit) == 0 else {
             return Finding(.lockedMemory, .skipped, "\(SystemError.last("getrlimit"))")
         }
-        guard limit.rlim_cur < lockedBytes else {
+        guard limit.rlim_cur < Limits.lockedMemoryBytes else {
             return Finding(.lockedMemory, .ok, "secrets are kept out of swap space")
         }
         return Finding(
             .lockedMemory, .warning,
             "only \(limit.rlim_cur) bytes may be locked: large tokens could be written to swap space",
-            fix: "ulimit -l \(lockedBytes >> 10)")
+            fix: "ulimit -l \(Limits.lockedMemoryBytes >> 10)")
     }
 }

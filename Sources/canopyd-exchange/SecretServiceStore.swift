@@ -21,6 +21,9 @@ final class SecretServiceStore {
     /// Whether it was looked for: what was not must not be stored beside it.
     private(set) var hasRead = false
 
+    /// Whether the item holds bytes that are no session to this program.
+    private(set) var holdsUnreadableItem = false
+
     /// An item's proxy; unreferenced when it goes.
     private final class OpaqueItem {
         let pointer: UnsafeMutablePointer<SecretItem>
@@ -93,6 +96,7 @@ final class SecretServiceStore {
     func read(knowing signIns: KnownSignIns?) -> Reading<ItemContents> {
         item = nil
         hasRead = false
+        holdsUnreadableItem = false
         let standard: SecretServiceConnection.Standard
         switch connection.openStandard() {
         case .found(let found): standard = found
@@ -228,7 +232,9 @@ final class SecretServiceStore {
         case .found(nil):
             // Unlocked, found, and no secret was sent: to be told from an empty one.
             return .failed(
-                Failure(.keyringUnavailable, "the keyring did not send the item's secret"))
+                Failure(
+                    .keyringUnavailable, "the keyring did not send the item's secret",
+                    remedy: .examination))
         case .found(let sent?):
             value = sent
         }
@@ -240,19 +246,20 @@ final class SecretServiceStore {
                 try StoredSession(
                     decoding: UnsafeRawBufferPointer(start: bytes, count: Int(count)), in: memory))
         } catch {
+            holdsUnreadableItem = true
             switch error {
             case .newerFormat(let version):
                 return .failed(
                     Failure(
                         .keyringUnavailable,
                         "the stored session was written by a later version of canopyd "
-                            + "(format \(version)); use that version"))
+                            + "(format \(version)); use that version, or give the session up with "
+                            + "canopyctl logout --local", remedy: .laterVersion))
             case .malformed(let member):
                 return .failed(
                     Failure(
                         .keyringUnavailable,
-                        "the stored session is damaged at \"\(member)\"; "
-                            + "sign out with --local and sign in again"))
+                        "the stored session is damaged at \"\(member)\"", remedy: .signInAnew))
             }
         }
     }

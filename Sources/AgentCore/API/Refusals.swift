@@ -32,8 +32,27 @@ package enum Refusals {
         return Problem(
             code, failure.detail + age, profile: profile,
             retryAfter: wait.map { max(1, ($0 + TimeSpan(nanoseconds: 999_999_999)).wholeSeconds) },
-            fix: fix(code, profile, keptBy: keeper))
+            fix: fix(failure, code, profile, keptBy: keeper))
     }
+
+    private static func fix(
+        _ failure: Failure, _ code: Problem.Code, _ profile: ProfileName,
+        keptBy keeper: KeyringOwner?
+    ) -> String? {
+        switch failure.remedy {
+        case .signInAnew:
+            let named = profile == .standard ? "" : " --profile \(profile)"
+            return "canopyctl logout --local\(named) && \(signingIn(profile))"
+        case .laterVersion: return nil
+        case .secretService: return KeyringOwner.backEndFix
+        case .examination: return examining
+        case nil:
+            return failure.kind == .exchangeFailed ? examining : fix(code, profile, keptBy: keeper)
+        }
+    }
+
+    /// The command that finds what is wrong with the machine.
+    private static let examining = "canopyctl doctor"
 
     package static func signInRequired(_ reason: SignInReason, _ profile: ProfileName) -> Problem {
         let detail =
@@ -196,15 +215,16 @@ package enum Refusals {
 }
 
 extension TimeSpan {
-    /// The span as people say it: seconds, minutes, hours, then days, and no smaller unit that
+    /// The span as people say it: seconds, minutes, hours, days, then years, and no smaller unit that
     /// nobody would name with it.
-    fileprivate var inWords: String {
+    package var inWords: String {
         let seconds = max(0, wholeSeconds)
         return switch seconds {
         case ..<120: "\(seconds) s"
         case ..<7200: "\(seconds / 60) min"
         case ..<172_800: "\(seconds / 3600) h"
-        default: "\(seconds / 86_400) days"
+        case ..<63_072_000: "\(seconds / 86_400) days"
+        default: "\(seconds / 31_556_952) years"
         }
     }
 }

@@ -12,8 +12,3 @@ enum Sanitizer {
     /// GLib's small blocks come from a pool of its own, which LeakSanitizer sees as a whole: it is off.
     static let environment = isOn ? ["G_SLICE": "always-malloc"] : [:]
 }
-
-extension Duration {
-    /// The time within which users are promised something; longer under a sanitizer.
-    static func promised(_ time: Duration) -> Duration { time * Sanitizer.slowness }
-}
