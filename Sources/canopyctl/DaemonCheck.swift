@@ -29,12 +29,19 @@ struct DaemonCheck {
             }
         } catch {
             let detail = [error.what, error.detail].compactMap(\.self).joined(separator: ": ")
-            findings.append(
-                Finding(
-                    .daemon, .failed, detail,
-                    fix: error.exitCode == .timeout
-                        ? "systemctl --user restart canopyd" : "systemctl --user start canopyd"))
+            let fix = DaemonCheck.fix(hangs: error.exitCode == .timeout)
+            findings.append(Finding(.daemon, .failed, detail, fix: fix))
         }
+    }
+
+    /// What starts canopyd where there is no systemd to do it.
+    static let startingByHand = "canopyd &"
+
+    private static func fix(hangs: Bool) -> String {
+        guard SystemdVersion.isRunning else {
+            return hangs ? "pkill -x canopyd; \(startingByHand)" : startingByHand
+        }
+        return "systemctl --user \(hangs ? "restart" : "start") canopyd"
     }
 
     private mutating func take(_ status: JSONValue) {
