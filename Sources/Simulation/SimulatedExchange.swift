@@ -103,7 +103,9 @@ final class SimulatedExchange: ExchangeWorld {
         let token = Answers.number(slot.refreshToken)
         guard episode.server.isAlive(episode.server.fates[token].family, at: episode.time),
             episode.server.fates[token].successor == .none,
-            !episode.isOver(slot.header.signIn)
+            !episode.isOver(slot.header.signIn),
+            // What a later sign-in has taken the place of is in another canopyd's slot still.
+            home.signIns?.knowsAlive(slot.header.signIn) == true
         else { return }
         if let item = home.keyring.live, item.header.signIn != slot.header.signIn { return }
         home.keyring.flush(at: episode.time)
