@@ -47,7 +47,8 @@ package enum Limits {
 
     /// Nesting of JSON.
     ///
-    /// Canopy's answers nest 4 deep. Enforced by `JSONReader`.
+    /// Canopy's answers nest 4 deep. Enforced by `JSONReader`; not of those answers, in which a successor
+    /// may stand beside whatever there is: `answerBodyBytes` bounds what they cost.
     package static let jsonDepth = 64
 
     /// Bytes of a JSON document: its places are 32-bit numbers.

@@ -14,6 +14,10 @@ static const CURLcode ccurl_function_not_found = (CURLcode)41;
 static const CURLcode ccurl_too_large = (CURLcode)100;
 static const CURLcode ccurl_ech_required = (CURLcode)101;
 
+// CURLOPT_QUICK_EXIT, which came with 7.87: one that is older refuses it when it runs, and does not keep us from
+// being built.
+static const CURLoption ccurl_quick_exit = (CURLoption)(CURLOPTTYPE_LONG + 322);
+
 typedef size_t (*ccurl_write_callback)(char *, size_t, size_t, void *);
 typedef int (*ccurl_progress_callback)(void *, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
 typedef int (*ccurl_before_request_callback)(void *, char *, char *, int, int);
@@ -35,10 +39,6 @@ static inline CURLcode ccurl_set_before_request(CURL *c, ccurl_before_request_ca
 static inline CURLcode ccurl_set_write(CURL *c, ccurl_write_callback f, void *v) {
     CURLcode r = curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, f);
     return r ? r : curl_easy_setopt(c, CURLOPT_WRITEDATA, v);
-}
-static inline CURLcode ccurl_set_header(CURL *c, ccurl_write_callback f, void *v) {
-    CURLcode r = curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, f);
-    return r ? r : curl_easy_setopt(c, CURLOPT_HEADERDATA, v);
 }
 static inline CURLcode ccurl_set_progress(CURL *c, ccurl_progress_callback f, void *v) {
     CURLcode r = curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, f);

@@ -91,6 +91,19 @@ static inline long clinux_send_pieces(int fd, struct iovec *pieces, size_t count
 static inline int clinux_set_dumpable(int on) { return prctl(PR_SET_DUMPABLE, on, 0, 0, 0); }
 static inline int clinux_no_new_privileges(void) { return prctl(38, 1, 0, 0, 0); }
 
+#define CLINUX_LAST_SIGNAL 64
+// Has a signal ignored that would have its default effect. The kernel is asked itself: glibc refuses the first
+// two real-time signals, which it keeps for its threads, and which end a process all the same until it uses them.
+static inline void clinux_ignore_if_default(int signal) {
+    // The kernel's own struct: handler, flags, restorer, mask.
+    struct { uintptr_t handler; unsigned long flags; uintptr_t restorer; uint64_t mask; } action;
+    memset(&action, 0, sizeof action);
+    if (syscall(SYS_rt_sigaction, signal, (void *)0, &action, sizeof action.mask) != 0) return;
+    if (action.handler != (uintptr_t)SIG_DFL) return;
+    action.handler = (uintptr_t)SIG_IGN;
+    syscall(SYS_rt_sigaction, signal, &action, (void *)0, sizeof action.mask);
+}
+
 // Birth time and inode of a file, without statx's own struct, which glibc hides.
 struct clinux_birth { uint64_t inode; int64_t seconds; uint32_t nanoseconds; int known; };
 static inline int clinux_birth_of(int fd, struct clinux_birth *out) {

@@ -193,6 +193,17 @@ final class SimulatedExchange: ExchangeWorld {
             new.refreshToken != old.refreshToken
         {
             episode.violate("I5: a good stored token was overwritten by another of its generation")
+        } else if let attempt = old.header.attemptedAt, old.header.position == new.header.position {
+            let before = old.header.notBefore?.remaining(at: now(), boot: boot) ?? .zero
+            let after = new.header.notBefore?.remaining(at: now(), boot: boot) ?? .zero
+            if new.header.attemptedAt == nil {
+                episode.violate("the keyring was told that a token which was presented was not")
+            } else if new.header.attemptedAt == attempt, after < before,
+                // Across boots the wall clock tells, which may be set meanwhile.
+                old.header.notBefore?.since.boot == boot
+            {
+                episode.violate("a wait that the server asked for was cut short in the keyring")
+            }
         }
     }
 
@@ -228,6 +239,7 @@ final class SimulatedExchange: ExchangeWorld {
     }
 
     var keyringWritesAtOnce: Bool { home.keyring.writesAtOnce }
+    var holdsUnreadableItem: Bool { false }
 
     // MARK: State directory
 

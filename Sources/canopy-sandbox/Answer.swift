@@ -13,6 +13,9 @@ struct Answer {
     /// Whether the connection is left as it is, though the body is shorter than the head says.
     var staysOpen = false
 
+    /// Whether it stands between an interim answer and trailers, which both tell another time and to wait.
+    var hasStrayHeaders = false
+
     init(_ status: Int) {
         self.status = status
     }
@@ -31,16 +34,27 @@ struct Answer {
 
     /// The bytes on the wire.
     func bytes(at now: WallTime, keepsAlive: Bool) -> [UInt8] {
-        var head = "HTTP/1.1 \(status) \(Answer.reason(status))\r\n"
+        let strays =
+            "Date: \(HTTPDate.text(now + .seconds(366 * 86_400)))\r\nRetry-After: 900\r\n\r\n"
+        // Trailers need chunks, which have no length to be wrong about.
+        let hasTrailers = hasStrayHeaders && status != 204 && claimedLength == nil
+        var head = hasStrayHeaders ? "HTTP/1.1 103 Early Hints\r\n" + strays : ""
+        head += "HTTP/1.1 \(status) \(Answer.reason(status))\r\n"
         head += "Date: \(HTTPDate.text(now))\r\n"
         // RFC 9110, 8.6: no length in a 204.
         if status != 204 {
             head += "Content-Type: \(contentType)\r\n"
-            head += "Content-Length: \(claimedLength ?? body.count)\r\n"
+            head +=
+                hasTrailers
+                ? "Transfer-Encoding: chunked\r\n"
+                : "Content-Length: \(claimedLength ?? body.count)\r\n"
         }
         for (name, value) in headers { head += "\(name): \(value)\r\n" }
         head += keepsAlive ? "\r\n" : "Connection: close\r\n\r\n"
-        return Array(head.utf8) + body
+        guard hasTrailers else { return Array(head.utf8) + body }
+        if !body.isEmpty { head += String(body.count, radix: 16) + "\r\n" }
+        let end = (body.isEmpty ? "" : "\r\n") + "0\r\n" + strays
+        return Array(head.utf8) + body + Array(end.utf8)
     }
 
     private static func reason(_ status: Int) -> String {

@@ -57,7 +57,7 @@ struct Chaos {
             .slow, .truncatedJSON, .truncatedBody, .html200, .empty200, .nonJSON:
             true
         case .silence, .hold, .late401, .noRefreshToken, .noExpiresIn, .echoBody, .hugeBody,
-            .unendedBody, .openBody, .brokenText:
+            .longBody, .unendedBody, .openBody, .brokenText:
             false
         }
     }

@@ -55,14 +55,16 @@ struct Fault {
         case noExpiresIn = "no-expires-in"
         /// An error whose message repeats the request's body.
         case echoBody = "echo-body"
-        /// A good answer with 2 MiB of padding.
+        /// A good answer behind 2 MiB of padding.
         case hugeBody = "huge-body"
+        /// A good answer, and 2 MiB of padding behind it.
+        case longBody = "long-body"
 
         var usually: When {
             switch self {
             case .answerLost, .reset, .silence, .slow, .hold, .truncatedJSON, .truncatedBody,
                 .unendedBody, .openBody, .brokenText, .empty200, .nonJSON, .noRefreshToken,
-                .noExpiresIn, .hugeBody:
+                .noExpiresIn, .hugeBody, .longBody:
                 .after
             case .requestLost, .late401, .status302, .status400HTML, .status401HTML, .status403HTML,
                 .status408, .status429, .status500, .status502, .status503, .status504, .html200,
@@ -75,7 +77,8 @@ struct Fault {
         var isFixed: Bool {
             switch self {
             case .answerLost, .requestLost, .late401, .truncatedJSON, .truncatedBody,
-                .unendedBody, .openBody, .brokenText, .noRefreshToken, .noExpiresIn, .hugeBody:
+                .unendedBody, .openBody, .brokenText, .noRefreshToken, .noExpiresIn, .hugeBody,
+                .longBody:
                 true
             case .status302, .status400HTML, .status401HTML, .status403HTML, .status408, .status429,
                 .status500, .status502, .status503, .status504, .reset, .silence, .slow, .hold,

@@ -100,12 +100,24 @@ extension Canopy {
         case .noExpiresIn: return changed(good) { $0.body = without("expires_in", $0.body) }
         case .hugeBody:
             return changed(good) { answer in
-                // White space after a value is JSON too: only the size is wrong.
-                answer.body += [UInt8](repeating: UInt8(ascii: " "), count: 2 << 20)
+                guard answer.body.first == UInt8(ascii: "{") else { return }
+                answer.body.replaceSubrange(..<1, with: Array("{".utf8) + padding + Array(",".utf8))
+            }
+        case .longBody:
+            return changed(good) { answer in
+                guard answer.body.last == UInt8(ascii: "}") else { return }
+                answer.body.removeLast()
+                answer.body += Array(",".utf8) + padding + Array("}".utf8)
             }
         case .answerLost, .requestLost, .reset, .silence, .slow, .hold, .late401:
             preconditionFailure("\(fault.kind.rawValue) spoils no answer")
         }
+    }
+
+    /// A member that is longer than anybody reads.
+    private var padding: [UInt8] {
+        Array(#""padding":""#.utf8) + [UInt8](repeating: UInt8(ascii: "x"), count: 2 << 20)
+            + Array(#"""#.utf8)
     }
 
     private func changed(_ good: Answer?, _ change: (inout Answer) -> Void) -> Answer {

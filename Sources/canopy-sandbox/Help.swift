@@ -16,6 +16,7 @@ extension Sandbox {
           --no-wrap             bare objects, without {"data":…}
           --strict              400 for unknown fields in requests
           --code-null           errors with a null code
+          --stray-headers       an interim answer and trailers that tell another time, and to wait
           --identities N        also user1@example.com to userN@example.com
           --token-bytes N       access tokens of at least N bytes (up to 1 MiB)
           --refresh-token-bytes N
@@ -32,7 +33,7 @@ extension Sandbox {
                                 status-429 status-500 status-502 status-503 status-504 slow
                                 hold late-401 truncated-json truncated-body html-200 empty-200
                                 non-json no-refresh-token no-expires-in echo-body huge-body
-                                unended-body open-body broken-text
+                                unended-body open-body broken-text long-body
           before, after         whether the request takes effect first, where that is open
           on=ENDPOINT           refresh (usual), login, logout, me, sessions, mfa
           identity=EMAIL        only requests of this identity

@@ -40,7 +40,8 @@ struct Options {
         case port = 256
         case lifetime, grace, clock, refreshLifetime, fault, chaos, identities, tokenBytes
         case refreshTokenBytes
-        case noHistory, noThrottle, newSuccessor, noWrap, strict, codeNull, help, version
+        case noHistory, noThrottle, newSuccessor, noWrap, strict, codeNull, strayHeaders
+        case help, version
 
         var text: StaticString {
             switch self {
@@ -60,6 +61,7 @@ struct Options {
             case .noWrap: "no-wrap"
             case .strict: "strict"
             case .codeNull: "code-null"
+            case .strayHeaders: "stray-headers"
             case .help: "help"
             case .version: "version"
             }
@@ -70,8 +72,8 @@ struct Options {
             case .port, .lifetime, .grace, .clock, .refreshLifetime, .fault, .chaos, .identities,
                 .tokenBytes, .refreshTokenBytes:
                 true
-            case .noHistory, .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull, .help,
-                .version:
+            case .noHistory, .noThrottle, .newSuccessor, .noWrap, .strict, .codeNull,
+                .strayHeaders, .help, .version:
                 false
             }
         }
@@ -142,6 +144,7 @@ struct Options {
             case .noWrap: options.wire.wrapsData = false
             case .strict: options.wire.refusesUnknownFields = true
             case .codeNull: options.wire.codesAreNull = true
+            case .strayHeaders: options.wire.sendsStrayHeaders = true
             }
         }
         let rest = CommandLine.arguments.dropFirst(Int(clinux_optind()))
@@ -187,4 +190,6 @@ struct WireSwitches {
     var refusesUnknownFields = false
     /// Whether `error.code` is always null.
     var codesAreNull = false
+    /// Whether an interim answer before each, and trailers behind it, tell another time and to wait.
+    var sendsStrayHeaders = false
 }

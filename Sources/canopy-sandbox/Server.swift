@@ -132,7 +132,8 @@ struct Server: ~Copyable {
         if request.path.hasPrefix("/admin/") {
             let held = pending.count { $0.due == nil }
             if request.method == "POST", request.path == "/admin/release" { release() }
-            return send(canopy.admin(request, held: held, released: held), to: connection)
+            let answer = canopy.admin(request, held: held, released: held)
+            return send(answer, to: connection, isOwn: true)
         }
         connection.family = canopy.countArrival(request)
         switch canopy.handle(request) {
@@ -186,8 +187,11 @@ struct Server: ~Copyable {
         }
     }
 
-    private mutating func send(_ answer: Answer, to connection: Connection) {
+    /// `isOwn`: to a request of the sandbox's own, which nothing spoils.
+    private mutating func send(_ answer: Answer, to connection: Connection, isOwn: Bool = false) {
         leave(connection)
+        var answer = answer
+        answer.hasStrayHeaders = canopy.wire.sendsStrayHeaders && !isOwn
         // A body that is shorter than its head says can only be followed by the end.
         let goesOn = connection.keepsAlive && (answer.claimedLength == nil || answer.staysOpen)
         connection.queue(

@@ -107,7 +107,7 @@ final class CanopyClient {
         _ = ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1)
         // Else a resolver that is not answered is waited for past every patience, until its own is over,
         // which may take minutes. libcurl before 7.87 does not know the option, and waits.
-        _ = ccurl_set_long(handle, CURLOPT_QUICK_EXIT, 1)
+        _ = ccurl_set_long(handle, ccurl_quick_exit, 1)
         _ = ccurl_set_long(
             handle, CURLOPT_CONNECTTIMEOUT_MS,
             Int(CanopyClient.connectPatience.milliseconds))
@@ -118,11 +118,8 @@ final class CanopyClient {
         // The bundle file takes 50 ms to parse; the hashed directory is read as needed.
         _ = ccurl_set_string(handle, CURLOPT_CAPATH, "/etc/ssl/certs")
         _ = ccurl_set_string(handle, CURLOPT_CAINFO, caFile)
-        // A proxy's headers are not the server's: its clock, and its wishes, say nothing here.
-        _ = ccurl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         _ = ccurl_set_before_request(handle, CanopyClient.onRequest, state)
         _ = ccurl_set_write(handle, CanopyClient.onBody, state)
-        _ = ccurl_set_header(handle, CanopyClient.onHeader, state)
         _ = ccurl_set_progress(handle, CanopyClient.onProgress, state)
         _ = ccurl_set_socket(handle, CanopyClient.onSocket, nil)
     }
@@ -140,8 +137,6 @@ final class CanopyClient {
     private final class Transfer {
         let memory: SecretMemory
         var body: SecretBuffer
-        var retryAfter: String?
-        var date: String?
         let hasBody: Bool
         let secrets: [Secret]
         /// The transfer's own, while it goes on.
@@ -167,7 +162,9 @@ final class CanopyClient {
         func answer(_ handle: UnsafeMutableRawPointer) -> CanopyAnswer {
             CanopyAnswer(
                 status: Int(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE)),
-                retryAfter: retryAfter, date: date, body: body.secret(), secrets: secrets)
+                retryAfter: CanopyClient.header("Retry-After", handle),
+                date: CanopyClient.header("Date", handle), body: body.secret(), secrets: secrets,
+                isCutOff: isTooLarge)
         }
 
         /// Whether a success has come to its last brace, asked once for each length of the body.
@@ -181,13 +178,13 @@ final class CanopyClient {
     private func outcome(
         _ code: CURLcode, _ handle: UnsafeMutableRawPointer, _ transfer: Transfer, words: String
     ) -> Transmission {
-        if transfer.isTooLarge {
-            return .lost("the answer is larger than \(Limits.answerBodyBytes) bytes")
-        }
         let answer = transfer.answer(handle)
         // A successor that has come whole is not thrown away for what the connection lacked then: the
         // last chunk, the rest of a length that was counted wrong, its end.
         if code == CURLE_OK || transfer.began && answer.isWholeSuccess { return .answered(answer) }
+        if transfer.isTooLarge {
+            return .lost("the answer is larger than \(Limits.answerBodyBytes) bytes")
+        }
         if transfer.isTooLate {
             let seconds = CanopyClient.answerPatience.wholeSeconds
             return .lost("no whole answer within \(seconds) s after the request was sent")
@@ -221,39 +218,20 @@ final class CanopyClient {
         guard let bytes, let state else { return 0 }
         let transfer = Unmanaged<Transfer>.fromOpaque(state).takeUnretainedValue()
         let length = size * count
-        guard transfer.body.count + length <= Limits.answerBodyBytes else {
-            transfer.isTooLarge = true
-            return 0
-        }
-        transfer.body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: length))
-        return length
+        let taken = min(length, Limits.answerBodyBytes - transfer.body.count)
+        transfer.body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: taken))
+        transfer.isTooLarge = taken < length
+        // Less than what came ends the transfer.
+        return taken
     }
 
-    private static let onHeader: ccurl_write_callback = { bytes, size, count, state in
-        guard let bytes, let state else { return 0 }
-        let transfer = Unmanaged<Transfer>.fromOpaque(state).takeUnretainedValue()
-        let length = size * count
-        let line = String(
-            decoding: UnsafeRawBufferPointer(start: bytes, count: length), as: UTF8.self)
-        guard let colon = line.firstIndex(of: ":") else { return length }
-        let value = trimmed(line[line.index(after: colon)...])
-        switch line[..<colon].lowercased() {
-        case "retry-after": transfer.retryAfter = value
-        case "date": transfer.date = value
-        default: break
-        }
-        return length
-    }
-
-    private static func trimmed(_ text: Substring) -> String {
-        var text = text
-        while let first = text.unicodeScalars.first, first.value <= 0x20 {
-            text.unicodeScalars.removeFirst()
-        }
-        while let last = text.unicodeScalars.last, last.value <= 0x20 {
-            text.unicodeScalars.removeLast()
-        }
-        return String(text)
+    /// A field of the final answer's head, and of nothing else: what an interim answer, trailers or a
+    /// proxy's answer to CONNECT say of the time or of a wait is not the server's word on the request.
+    private static func header(_ name: String, _ handle: UnsafeMutableRawPointer) -> String? {
+        var field: UnsafeMutablePointer<curl_header>?
+        let code = curl_easy_header(handle, name, 0, UInt32(CURLH_HEADER), -1, &field)
+        guard code == CURLHE_OK, let field else { return nil }
+        return String(cString: field.pointee.value)
     }
 
     /// Called about once a second, and whenever something moves.

@@ -209,8 +209,10 @@ struct Examination {
         }
         return Finding(
             .clock, .warning,
-            "the clock is \(size.wholeSeconds) s \(ahead < .zero ? "behind" : "ahead of") the "
-                + "server's; canopyd allows for it, and other programs may not",
+            "this machine's clock is \(size.inWords) \(ahead < .zero ? "behind" : "ahead of") the "
+                + "server's: \(Timestamp.rfc3339(ours)) here, \(Timestamp.rfc3339(theirs)) at "
+                + "\(base.text). If it is right here, the server's is wrong; canopyd allows for "
+                + "either, and other programs may not",
             fix: "sudo timedatectl set-ntp true")
     }
 }

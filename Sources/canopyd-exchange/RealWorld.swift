@@ -239,6 +239,8 @@ final class RealWorld: ExchangeWorld {
         }
     }
 
+    var holdsUnreadableItem: Bool { store?.holdsUnreadableItem ?? false }
+
     var keyringWritesAtOnce: Bool {
         switch keyring {
         case .found(let connection): connection.keeper.writesAtOnce

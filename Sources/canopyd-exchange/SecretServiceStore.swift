@@ -21,6 +21,9 @@ final class SecretServiceStore {
     /// Whether it was looked for: what was not must not be stored beside it.
     private(set) var hasRead = false
 
+    /// Whether the item holds bytes that are no session to this program.
+    private(set) var holdsUnreadableItem = false
+
     /// An item's proxy; unreferenced when it goes.
     private final class OpaqueItem {
         let pointer: UnsafeMutablePointer<SecretItem>
@@ -93,6 +96,7 @@ final class SecretServiceStore {
     func read(knowing signIns: KnownSignIns?) -> Reading<ItemContents> {
         item = nil
         hasRead = false
+        holdsUnreadableItem = false
         let standard: SecretServiceConnection.Standard
         switch connection.openStandard() {
         case .found(let found): standard = found
@@ -240,13 +244,15 @@ final class SecretServiceStore {
                 try StoredSession(
                     decoding: UnsafeRawBufferPointer(start: bytes, count: Int(count)), in: memory))
         } catch {
+            holdsUnreadableItem = true
             switch error {
             case .newerFormat(let version):
                 return .failed(
                     Failure(
                         .keyringUnavailable,
                         "the stored session was written by a later version of canopyd "
-                            + "(format \(version)); use that version"))
+                            + "(format \(version)); use that version, or give the session up with "
+                            + "canopyctl logout --local"))
             case .malformed(let member):
                 return .failed(
                     Failure(

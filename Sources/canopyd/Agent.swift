@@ -289,12 +289,12 @@ final class Agent {
     }
 
     /// Takes back from the service manager the slots in which nothing waits, of a canopyd that ends.
-    ///
-    /// A manager of systemd 254 to 256 starts no stopped service for whoever comes to its socket while its
-    /// store keeps anything (systemd's pull request 33874, in 257). A successor is worth that, an empty slot is not.
     func releaseEmptySlots() {
-        for profile in profiles.values where profile.slot.isKept && !profile.slot.isFull {
-            store.remove(profile.name)
+        for profile in profiles.values {
+            let slot = profile.slot
+            if DescriptorAllowance.isTakenBack(isKept: slot.isKept, isFull: slot.isFull) {
+                store.remove(profile.name)
+            }
         }
     }
 

@@ -22,4 +22,12 @@ struct DescriptorAllowanceTests {
         #expect(!DescriptorAllowance.atMost(2).permitsOneMore(than: 2))
         #expect(DescriptorAllowance.unknown.permitsOneMore(than: 100_000))
     }
+
+    @Test("Of a canopyd that ends, the slots that are empty are taken back, and no full one")
+    func takenBack() {
+        #expect(DescriptorAllowance.isTakenBack(isKept: true, isFull: false))
+        #expect(!DescriptorAllowance.isTakenBack(isKept: true, isFull: true))
+        #expect(!DescriptorAllowance.isTakenBack(isKept: false, isFull: false))
+        #expect(!DescriptorAllowance.isTakenBack(isKept: false, isFull: true))
+    }
 }

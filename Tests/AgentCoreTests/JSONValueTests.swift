@@ -126,6 +126,35 @@ struct JSONValueTests {
         #expect(asked == [3])
     }
 
+    @Test("Of a document that is cut off, what is complete is there, wherever it was cut")
+    func cutOff() throws {
+        let whole = #"{"a":[1,{"b":"c"},[]],"d":12,"e":"f","g":true}"#
+        let parts: [(key: StaticString, end: String)] = [
+            ("e", #""f""#), ("g", "true"), ("d", "12,"),
+        ]
+        for count in 1...whole.utf8.count {
+            var text = String(whole.prefix(count))
+            try text.withUTF8 { bytes in
+                let value = try JSONReader.parse(UnsafeRawBufferPointer(bytes), end: .cutOff)
+                #expect(value.kind == .object)
+                for (key, end) in parts {
+                    let isThere = String(whole.prefix(count)).contains(end)
+                    #expect((value[key] != nil) == isThere, "\(key) of \(count)")
+                }
+                // Everything on the tape can be walked.
+                for (_, member) in value.members { _ = member.elements.map { Array($0.members) } }
+            }
+        }
+        for text in ["", " ", #"{"a":1}x"#, #"{"a" 1"#, #"{"a":1,,"#] {
+            var text = text
+            text.withUTF8 { bytes in
+                _ = #expect(throws: JSONFault.self) {
+                    try JSONReader.parse(UnsafeRawBufferPointer(bytes), end: .cutOff)
+                }
+            }
+        }
+    }
+
     @Test("A hundred thousand members are walked once")
     func many() throws {
         let text =

@@ -172,6 +172,33 @@ struct RefreshMeaningTests {
                 == .ambiguous(.serverError))
     }
 
+    @Test("A successor is read however deep what stands beside it is")
+    func deep() {
+        let pit = String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000)
+        #expect(
+            classed(Example.answer(200, #"{"x":\#(pit),"refresh_token":"r"}"#))
+                == .rotated("r", access: nil))
+    }
+
+    @Test("Of an answer that is longer than is read, what came whole counts, and nothing else")
+    func cutOff() {
+        let whole = #"{"data":{"expires_in":900,"access_token":"a","refresh_token":"r","n":1234}}"#
+        func answer(_ status: Int, _ body: String) -> CanopyAnswer {
+            CanopyAnswer(
+                status: status, retryAfter: nil, date: nil, body: Example.secret(body),
+                isCutOff: true)
+        }
+        let end = whole.utf8.count - #","n":1234}}"#.utf8.count
+        for count in 0..<whole.utf8.count {
+            let cut = answer(200, String(whole.prefix(count)))
+            #expect(cut.isWholeSuccess == (count >= end), "\(count)")
+            guard count >= end else { continue }
+            #expect(classed(.answered(cut)) == .rotated("r", access: "a"), "\(count)")
+        }
+        #expect(!answer(401, whole).isWholeSuccess && !answer(200, "{}").isWholeSuccess)
+        #expect(!answer(200, #"{"access_token":"a","expires_in":9}"#).isWholeSuccess)
+    }
+
     @Test("A success is whole with its last brace, and not before; nothing else is one")
     func wholeSuccess() {
         let whole = #"{"data":{"access_token":"a","expires_in":900,"refresh_token":"r"}}"#
@@ -352,6 +379,40 @@ struct SignInMeaningTests {
             }
         #expect(classed(Example.envelope(status)) == withEnvelope)
         #expect(classed(Example.answer(status, "<html>")) == without)
+    }
+
+    @Test("What a sign-in was refused for is told by its code where the server's words repeat it")
+    func withheld() {
+        let rows: [(status: Int, code: String?, words: String)] = [
+            (
+                401, "auth.invalid_credentials",
+                "the email address or the password is wrong (401, auth.invalid_credentials)"
+            ),
+            (401, "mfa.invalid_code", "the code is wrong (401, mfa.invalid_code)"),
+            (
+                401, "auth.novel",
+                "the email address, the password, the code or the key is wrong (401, auth.novel)"
+            ),
+            (401, nil, "the email address, the password, the code or the key is wrong (401)"),
+            (422, "x.y", "the server refuses the sign-in (422, x.y)"),
+        ]
+        for (status, code, words) in rows {
+            let code = code.map { "\"\($0)\"" } ?? "null"
+            let body =
+                #"{"error":{"statusCode":\#(status),"code":\#(code),"message":"Wrong: open sesame"}}"#
+            func rejection(_ secret: String) -> Class {
+                classed(
+                    .answered(
+                        CanopyAnswer(
+                            status: status, retryAfter: nil, date: nil, body: Example.secret(body),
+                            secrets: [Example.secret(secret)])))
+            }
+            #expect(
+                rejection("open sesame")
+                    == .rejected(
+                        words + " (its words repeat a secret that was sent, and are withheld)"))
+            #expect(rejection("something else") == .rejected("Wrong: open sesame"))
+        }
     }
 
     @Test("A wait that is told is passed on")

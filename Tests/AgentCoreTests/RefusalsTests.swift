@@ -87,6 +87,7 @@ struct RefusalsTests {
         for (seconds, words) in [
             (0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"),
             (172_799, "47 h"), (172_800, "2 days"), (8_640_000, "100 days"),
+            (63_071_999, "729 days"), (63_072_000, "1 years"), (946_708_560, "30 years"),
         ] as [(Int64, String)] {
             let refusal = Refusal.failed(
                 Failure(.noAnswer, "the cause"), retryAfter: .seconds(1), expired: .seconds(seconds)

@@ -149,6 +149,43 @@ struct RotationMachineTests {
         }
     }
 
+    @Test("A token that is over when it comes tells whose clock is to be looked at")
+    func clocks() {
+        let year = 31_556_952.0
+        for (expiry, offset, words) in [
+            (
+                900, 30 * year,
+                "that is 30 years ahead of this machine's clock, and the token's times are in step with "
+                    + "it; look at the server's clock, or a proxy's that writes the date"
+            ),
+            (
+                900 - 3 * 86_400, 20,
+                "that is in step with this machine's clock, and the token's times are 3 days behind it; "
+                    + "look at the clock of the server that makes the tokens"
+            ),
+            (
+                900 + 7200, 5 * year,
+                "that is 5 years ahead of this machine's clock, and the token's times are 2 h ahead of it; "
+                    + "look at this machine's clock first, then at the server's"
+            ),
+        ] as [(Double, Double, String)] {
+            var machine = Self.resting()
+            let access = Example.life(expiry: expiry, offset: offset)
+            machine.exchangeBegan(.rotate, at: Example.moment().boot)
+            machine.exchangeEnded(
+                .session(Example.report(4, lastRotation: Example.stamp(), access: access)),
+                at: Example.moment(1), draw: 0)
+            #expect(
+                machine.lastFailure?.failure.detail
+                    == "the access token that came is over already, by the server's own date: \(words)"
+            )
+        }
+        // Where they agree, it is something else.
+        #expect(ClockDisagreement(Example.life(expiry: 900, offset: 899)) == nil)
+        #expect(ClockDisagreement(Example.life(expiry: 900)) == nil)
+        #expect(ClockDisagreement(Example.life(offset: 31_556_952)) == nil)
+    }
+
     // MARK: Clients
 
     @Test("A token is given with as much validity as was asked for, past its rotation point too")

@@ -444,17 +444,24 @@ struct RotationTests {
     @Test(
         "What a later version has put into the slot stays there, is told, and nothing is presented")
     func newerSlot() throws {
-        // Whatever else is wrong, and whatever a request would bring.
-        let changes: [(ScriptedWorld) -> Void] = [
-            { _ in }, { $0.item = .none }, { $0.signIns = nil }, { $0.keyringWritesAtOnce = false },
+        // Whatever else is wrong, and whatever a request would bring; and whether the item's own access token
+        // is good to be handed out meanwhile.
+        let changes: [(change: (ScriptedWorld) -> Void, serves: Bool)] = [
+            ({ _ in }, true), ({ $0.keyringWritesAtOnce = false }, true),
+            ({ $0.signIns?.raiseMark(of: Example.signIn, to: 3) }, true),
+            ({ $0.item = .none }, false), ({ $0.signIns = nil }, false),
+            ({ $0.signIns?.raiseMark(of: Example.signIn, to: 4) }, false),
+            ({ $0.anchor = nil }, false), ({ $0.item = .otherMachine }, false),
         ]
-        for change in changes {
-            for mayPresent in [true, false] {
+        for (change, serves) in changes {
+            for (mayPresent, version) in [(true, 9), (false, 9), (true, nil)] as [(Bool, Int64?)] {
                 let world = ScriptedWorld(Example.session(3))
-                world.slot = .newerFormat(9)
+                world.slot = .newerFormat(version)
                 change(world)
-                let failure = failed(try rotate(world, mayPresent: mayPresent))
-                #expect(failure == SlotFormat.newerFormat(9))
+                let outcome = try rotate(world, mayPresent: mayPresent)
+                let told = reported(outcome)?.storeFailure ?? failed(outcome)
+                #expect(told == SlotFormat.newerFormat(version))
+                #expect((reported(outcome)?.accessToken != nil) == serves)
                 #expect(world.calls == Self.read)
             }
         }
@@ -462,6 +469,7 @@ struct RotationTests {
         #expect(words.kind == .storageFailed)
         #expect(words.detail.contains("later version of canopyd has filled (format 9)"))
         #expect(words.detail.contains("run that version again"))
+        #expect(words.detail.contains("canopyctl logout --local: that destroys it"))
     }
 
     @Test("A newer generation in the keyring is adopted without a request")

@@ -26,6 +26,8 @@ final class ScriptedWorld: ExchangeWorld {
     var canFillSlot = true
     var isSlotKept = true
     var keyringWritesAtOnce = true
+    /// Whether the item of which a fault says that it cannot be read is there to be deleted.
+    var holdsUnreadableItem = false
     var drawn = 0.0
     /// Calls that start with the text fail so many times.
     var faults: [(call: String, times: Int, failure: Failure)] = []

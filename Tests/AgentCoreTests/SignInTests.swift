@@ -94,6 +94,47 @@ struct SignInTests {
         #expect(world.isSlotEmpty && world.heldSession == nil)
     }
 
+    @Test("Whoever gives up what nobody here can read is obeyed, with a state directory or without")
+    func givenUp() throws {
+        let newer = Failure(.keyringUnavailable, "a later version's")
+        for hasState in [true, false] {
+            // The slot is a later version's, and the item may be, too, or there may be none.
+            for item in [.session(Example.session(3)), ItemContents.none, nil] {
+                let world = world()
+                if !hasState { world.signIns = nil }
+                world.slot = .newerFormat(nil)
+                if let item {
+                    world.item = item
+                } else {
+                    world.faults = [("read item", .max, newer)]
+                    world.holdsUnreadableItem = true
+                }
+                #expect(isSignedOut(try signOut(world, isLocal: true)), "\(hasState)")
+                #expect(world.isSlotEmpty && world.heldSession == nil)
+                #expect(world.count("sign out") == 0)
+                if case .session = item {
+                    #expect(world.signIns?.death(of: Example.signIn)?.reason == .signedOut)
+                }
+                #expect(world.signIns?.expectsItem == false)
+            }
+        }
+        // What is only locked away stays, where nothing would say that it is over.
+        let locked = self.world()
+        locked.signIns = nil
+        locked.slot = .newerFormat(9)
+        locked.faults = [("read item", .max, Self.broken)]
+        #expect(failed(try signOut(locked, isLocal: true)) == Self.broken)
+        #expect(!locked.isSlotEmpty && locked.written.isEmpty)
+        // Nor is it forgotten before it is gone.
+        let stuck = self.world()
+        stuck.signIns = nil
+        stuck.holdsUnreadableItem = true
+        stuck.faults = [("read item", .max, newer), ("delete item", 1, Self.broken)]
+        #expect(failed(try signOut(stuck, isLocal: true)) == Self.broken)
+        stuck.restart()
+        #expect(isSignedOut(try signOut(stuck, isLocal: true)))
+    }
+
     @Test("A refusal, a challenge, a cookie and a lost answer leave the old session as it was")
     func refused() throws {
         let cookie = Example.answer(200, #"{"access_token":"a","expires_in":9}"#)

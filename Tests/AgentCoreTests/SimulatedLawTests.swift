@@ -103,6 +103,38 @@ struct SimulatedLawTests {
         #expect(report.slotKeptFor == RotationTiming.lateWrite && !report.isSlotRewritten)
     }
 
+    @Test("A store of what was presented loses neither the attempt nor the wait, and adds none")
+    func attemptKept() throws {
+        for told in [nil, 300.0] {
+            var presented = Example.session(3)
+            presented.header.attemptedAt = Example.moment(-5).wall
+            presented.header.notBefore = told.map {
+                NotBefore(since: Example.stamp(-5), span: Example.span($0))
+            }
+            let world = ScriptedWorld(presented, marked: 3)
+            world.keyringWritesAtOnce = false
+            // Filled before another canopyd presented it, and left by one that has ended.
+            world.slot = .session(Example.session(3))
+            let outcome = try Rotation(in: world, known: nil, mayPresent: true).run()
+            let stored = try #require(world.calls.firstIndex(of: "write item 3"))
+            guard told != nil else {
+                // The same bytes, within the grace.
+                #expect(world.calls.firstIndex(of: "present a-3").map { $0 > stored } == true)
+                #expect(world.count("pause") == 0)
+                continue
+            }
+            guard case .failed(let failure) = outcome else {
+                Issue.record("the server's Retry-After was not obeyed")
+                continue
+            }
+            #expect(failure.kind == .throttled && failure.wait == .seconds(295))
+            let held = try #require(world.heldSession)
+            #expect(held.header.attemptedAt == presented.header.attemptedAt)
+            // To a keyring that may not have written, the same bytes are no change.
+            #expect(held != presented && world.count("present a-3") == 0)
+        }
+    }
+
     @Test("A failure after a late store does not leave the slot its old time")
     func lateFailure() throws {
         for failing in ["read item", "read state"] {

@@ -76,25 +76,48 @@ struct StoredFormatTests {
             return
         }
         #expect(back == session)
-        for count in 0..<slot.count {
-            switch read(Array(slot[..<count])) {
+        // The header is written last: of a write that was cut short it is zeros.
+        let cut = Array(repeating: UInt8(0), count: SlotFormat.headerBytes) + body
+        for count in 0..<cut.count {
+            switch read(Array(cut[..<count])) {
             case .empty: #expect(count == 0)
             case .torn: #expect(count > 0)
             case .session, .newerFormat: Issue.record("a cut slot was taken for a session")
             }
         }
-        // The header is written last: a body without one is torn too.
-        if case .torn = read(Array(repeating: 0, count: 16) + body) {
-        } else {
-            Issue.record("a slot without its header was read")
+    }
+
+    @Test("A slot that lacks only its header is as good as one that has it")
+    func headerless() {
+        let session = Self.sessions[1]
+        let zeros = [UInt8](repeating: 0, count: SlotFormat.headerBytes)
+        guard case .session(let back) = read(zeros + bytes(session.encoded(in: .ordinary))) else {
+            Issue.record("a successor was thrown away")
+            return
         }
-        if case .torn = read(slot + [0]) {} else { Issue.record("a longer slot was read") }
+        #expect(back == session)
+    }
+
+    @Test("What no write of ours leaves, cut short or not, may be a successor of somebody's")
+    func foreign() throws {
+        let body = bytes(Self.sessions[1].encoded(in: .ordinary))
+        let slot = body.withUnsafeBytes { SlotFormat.header(for: $0) } + body
         // Still JSON, still a session, and not what was written: generation 7 became 6.
         let text = Array(#""generation":7"#.utf8)
-        let place = (0..<slot.count - text.count).first { slot[$0...].starts(with: text) }
+        let place = try #require(
+            (0..<slot.count - text.count).first { slot[$0...].starts(with: text) })
         var changed = slot
-        changed[(place ?? 0) + text.count - 1] ^= 1
-        if case .torn = read(changed) {} else { Issue.record("a changed slot was read") }
+        changed[place + text.count - 1] ^= 1
+        var otherMagic = slot
+        otherMagic[3] ^= 1
+        var foreign = [changed, otherMagic, slot + [0], Array(slot.dropLast()), [7]]
+        foreign += (1...SlotFormat.headerBytes).map { Array(slot[..<$0]) }
+        for bytes in foreign {
+            guard case .newerFormat(nil) = read(bytes) else {
+                Issue.record("\(bytes.count) bytes would be emptied, or stored")
+                continue
+            }
+        }
     }
 
     @Test("A slot in a newer format is told from a torn one, as an item is from a damaged one")
@@ -111,17 +134,11 @@ struct StoredFormatTests {
                 Issue.record("not told as newer: \(contents(text).reading)")
                 return
             }
-            // Cut off, there is nothing for the newer version either.
-            let body = Array(text.utf8)
-            let slot = body.withUnsafeBytes { SlotFormat.header(for: $0) } + body
-            guard case .torn = read(Array(slot.dropLast())) else {
-                Issue.record("a cut slot was told as whole")
-                return
-            }
         }
+        // Whole as its header has it, and no session: who knows to whom.
         for text in [good.replacing(#""version":1"#, with: #""version":0"#), "{}", "what"] {
-            guard case .torn = contents(text) else {
-                Issue.record("\(text): not torn")
+            guard case .newerFormat(nil) = contents(text) else {
+                Issue.record("\(text): would be emptied")
                 return
             }
         }

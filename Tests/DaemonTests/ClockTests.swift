@@ -40,6 +40,27 @@ struct ClockTests {
         try stage.server.expectNoIncident()
     }
 
+    @Test("What an interim answer and trailers say of the time, and of waiting, is nobody's word")
+    func strayHeaders() throws {
+        let stage = try Stage(lifetime: 60, sandbox: ["--stray-headers"])
+        try stage.logIn()
+        for _ in 1...2 {
+            try stage.expectRotation()
+            // By the clock of a year ahead it would be over.
+            #expect(try (30...60).contains(stage.goodToken().number("expires_in")))
+        }
+        try stage.server.plan("status-429", #","retry_after":"date:40""#)
+        try eventually("the server has said to wait") { try stage.refresh().status == 429 }
+        #expect(try (20...45).contains(stage.refresh().json.number("retry_after")))
+        try stage.logIn("other", as: .grace)
+        try stage.server.plan("status-429", #","identity":"\#(SandboxServer.Person.grace.email)""#)
+        let refused = try stage.refresh("other")
+        #expect(refused.status == 429)
+        // Backed off from, as the server did not say for how long.
+        #expect(try refused.json.number("retry_after") < 30)
+        try stage.server.expectNoIncident()
+    }
+
     @Test("C05: locks and files from the future, left by nobody, hold nothing up")
     func fromTheFuture() throws {
         let stage = try Stage()

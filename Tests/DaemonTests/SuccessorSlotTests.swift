@@ -143,11 +143,7 @@ struct SuccessorSlotTests {
         try eventually("the exchange leaves the slot to canopyd") {
             try stage.exchanges().isEmpty
         }
-        // The next try may be under way, and would store what it has read.
-        kill(stage.daemon.pid, SIGSTOP)
-        let exchanges = try stage.exchanges()
-        try stage.killDaemon()
-        for exchange in exchanges { kill(exchange, SIGKILL) }
+        try end(stage)
         let slot = try manager.kept("successor-default")
         let ours = bytes(of: slot)
         let body = String(decoding: ours.dropFirst(SlotFormat.headerBytes), as: UTF8.self)
@@ -173,6 +169,50 @@ struct SuccessorSlotTests {
         try write(ours, into: slot)
         try stage.startDaemon()
         try expectStored(stage)
+    }
+
+    @Test("What only another version can read in a slot hides no token, and can be given up")
+    func givenUp() throws {
+        let manager = try ServiceManager()
+        let stage = try stageWithSuccessor(lifetime: 900, manager: manager)
+        try eventually("the exchange leaves the slot to canopyd") {
+            try stage.exchanges().isEmpty
+        }
+        try end(stage)
+        let slot = try manager.kept("successor-default")
+        let theirs = [0xFF] + bytes(of: slot).dropFirst()
+        try write(theirs, into: slot)
+        try stage.startDaemon()
+        try stage.desktop.unlock()
+        try eventually("the token of before is handed out") {
+            try stage.token().status == 200 && stage.state() == "degraded"
+        }
+        #expect(try stage.generation() == 0)
+        #expect(try stage.profile().object("last_error").text("code") == "storage_failed")
+        // A home without its state: nobody knows what was signed in.
+        try stage.killDaemon()
+        try FileManager.default.removeItem(atPath: stage.desktop.directory.path + "/state")
+        try stage.startDaemon()
+        let kept = try stage.ask("POST", "/v1/profiles/default/logout")
+        #expect(try kept.status == 503 && kept.code == "storage_failed")
+        #expect(try kept.json.text("detail").contains("logout --local: that destroys it"))
+        #expect(bytes(of: slot) == theirs)
+        #expect(try stage.server.refreshes() == 1)
+        #expect(try stage.ask("POST", "/v1/profiles/default/logout?local=1").status == 204)
+        #expect(try stage.desktop.storedSession() == nil)
+        try eventually("the slot is gone") { try manager.descriptors().isEmpty }
+        try stage.logIn()
+        try stage.expectRotation()
+        try stage.server.expectNoIncident()
+    }
+
+    /// Kills canopyd and its exchange, of which the next try may be under way, and would store what it has
+    /// read.
+    private func end(_ stage: Stage) throws {
+        kill(stage.daemon.pid, SIGSTOP)
+        let exchanges = try stage.exchanges()
+        try stage.killDaemon()
+        for exchange in exchanges { kill(exchange, SIGKILL) }
     }
 
     private func bytes(of descriptor: Int32) -> [UInt8] {
@@ -241,10 +281,11 @@ struct SuccessorSlotTests {
 
     /// The server has rotated, the keyring is lost, and the successor is in the slot.
     private func stageWithSuccessor(
-        _ loss: Loss = .locked, manager: ServiceManager? = nil, on desktop: PrivateDesktop? = nil
+        _ loss: Loss = .locked, lifetime: Int = 60, manager: ServiceManager? = nil,
+        on desktop: PrivateDesktop? = nil
     ) throws -> Stage {
         let stage = try Stage(
-            lifetime: 60, sandbox: ["--grace", "60"], on: desktop, manager: manager)
+            lifetime: lifetime, sandbox: ["--grace", "60"], on: desktop, manager: manager)
         try stage.logIn()
         try rotate(on: stage, "default", losing: loss)
         return stage

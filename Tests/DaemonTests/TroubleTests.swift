@@ -328,7 +328,7 @@ struct TroubleTests {
 
     @Test(
         "A successor that has come whole counts, whatever is wrong around it",
-        arguments: ["unended-body", "open-body", "broken-text"])
+        arguments: ["unended-body", "open-body", "broken-text", "long-body"])
     func wholeSuccessor(_ fault: String) throws {
         // The token that was rotated is dead at once.
         let stage = try Stage(sandbox: ["--grace", "0"])

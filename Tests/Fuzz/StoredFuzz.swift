@@ -29,18 +29,25 @@ enum StoredFuzz {
                 return law(false, "a slot can be read")
             }
             law(kept == session, "a slot holds what was written")
+        }
+        // A write that is cut short has not come to the header.
+        let cut = [UInt8](repeating: 0, count: SlotFormat.headerBytes) + body
+        cut.withUnsafeBytes { whole in
             for length in stride(from: 1, to: whole.count, by: max(1, whole.count / 16)) {
                 guard case .torn = SlotFormat.read(whole.first(length), in: .ordinary) else {
                     return law(false, "half a slot is torn")
                 }
+            }
+            guard case .session(session) = SlotFormat.read(whole, in: .ordinary) else {
+                return law(false, "a slot that lacks its header is whole")
             }
         }
         // One byte that is not what it was.
         let place = SlotFormat.headerBytes + Int(body[body.count / 2]) % body.count
         slot[place] ^= 1
         slot.withUnsafeBytes {
-            guard case .torn = SlotFormat.read($0, in: .ordinary) else {
-                return law(false, "a damaged slot is torn")
+            guard case .newerFormat(nil) = SlotFormat.read($0, in: .ordinary) else {
+                return law(false, "what no write of ours leaves is left alone")
             }
         }
     }

@@ -196,15 +196,16 @@ package enum Refusals {
 }
 
 extension TimeSpan {
-    /// The span as people say it: seconds, minutes, hours, then days, and no smaller unit that
+    /// The span as people say it: seconds, minutes, hours, days, then years, and no smaller unit that
     /// nobody would name with it.
-    fileprivate var inWords: String {
+    package var inWords: String {
         let seconds = max(0, wholeSeconds)
         return switch seconds {
         case ..<120: "\(seconds) s"
         case ..<7200: "\(seconds / 60) min"
         case ..<172_800: "\(seconds / 3600) h"
-        default: "\(seconds / 86_400) days"
+        case ..<63_072_000: "\(seconds / 86_400) days"
+        default: "\(seconds / 31_556_952) years"
         }
     }
 }

@@ -30,4 +30,12 @@ package enum DescriptorAllowance: Equatable, Sendable {
         case .unknown: true
         }
     }
+
+    /// Whether a canopyd that ends takes a profile's slot back from the service manager, which keeps it or not.
+    ///
+    /// A manager of systemd 254 to 256 starts no stopped service for whoever comes to its socket while its
+    /// store keeps anything (systemd's pull request 33874, in 257). A successor is worth that, an empty slot is not.
+    package static func isTakenBack(isKept: Bool, isFull: Bool) -> Bool {
+        isKept && !isFull
+    }
 }

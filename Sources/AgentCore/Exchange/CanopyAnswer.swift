@@ -8,14 +8,19 @@ package struct CanopyAnswer: Sendable {
     /// The secrets of the request that it answers: a server or a proxy may repeat what it got.
     package let secrets: [Secret]
 
+    /// Whether the body is longer than is read, and ``body`` the beginning of it.
+    package let isCutOff: Bool
+
     package init(
-        status: Int, retryAfter: String?, date: String?, body: Secret, secrets: [Secret] = []
+        status: Int, retryAfter: String?, date: String?, body: Secret, secrets: [Secret] = [],
+        isCutOff: Bool = false
     ) {
         self.status = status
         self.retryAfter = retryAfter
         self.date = date
         self.body = body
         self.secrets = secrets
+        self.isCutOff = isCutOff
     }
 
     /// Whether it says that all went well, and all of it is there, whatever became of the connection
@@ -24,6 +29,7 @@ package struct CanopyAnswer: Sendable {
         guard (200..<300).contains(status) else { return false }
         return body.withBytes { bytes in
             let body = CanopyBody(bytes, of: self)
+            guard !isCutOff else { return body.hasRefreshToken }
             // A successor is one whatever else stands beside it.
             return body.isAnswer || body.hasRefreshToken
         }

@@ -11,7 +11,9 @@ package struct CanopyBody {
         status = answer.status
         secrets = answer.secrets
         do throws(JSONFault) {
-            root = try JSONReader.parse(bytes, brokenText: .repaired)
+            root = try JSONReader.parse(
+                bytes, maximumDepth: Limits.answerBodyBytes, brokenText: .repaired,
+                end: answer.isCutOff ? .cutOff : .whole)
         } catch {
             // Not JSON is an answer too: a portal's page, a proxy's error. It has no members.
             root = nil
@@ -46,14 +48,19 @@ package struct CanopyBody {
     }
 
     /// The server's message and details, for people; nil without an envelope.
-    package var words: String? {
+    package var words: String? { message.map(shown) }
+
+    /// Whether the server's words repeat a secret that it was sent, so that ``words`` says only that.
+    package var areWordsWithheld: Bool { message.map(repeatsSecret) ?? false }
+
+    private var message: String? {
         guard isEnvelope, let error = root?["error"] else { return nil }
         var words = error["message"]?.string ?? "no message"
         if let details = error["details"] {
             let listed = details.elements.compactMap(\.string).joined(separator: ", ")
             if !listed.isEmpty { words += ": " + listed }
         }
-        return shown(words)
+        return CanopyBody.start(of: words)
     }
 
     /// `error.code` where there is one: the stable field, not always there.
@@ -136,8 +143,8 @@ package struct CanopyBody {
     /// A server's text on its way to a terminal or a log: no secret of ours, no control characters,
     /// and not endless.
     private func shown(_ text: String) -> String {
-        let start = String(String.UnicodeScalarView(text.unicodeScalars.prefix(300)))
-        guard !secrets.contains(where: { $0.isRepeated(in: start) }) else {
+        let start = CanopyBody.start(of: text)
+        guard !repeatsSecret(start) else {
             return "(its words repeat a secret that was sent, and are withheld)"
         }
         var result = ""
@@ -146,6 +153,14 @@ package struct CanopyBody {
             result.unicodeScalars.append(isControl ? " " : scalar)
         }
         return CanopyBody.withoutNumberedBytes(CanopyBody.withoutTokens(result))
+    }
+
+    private static func start(of text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.prefix(300)))
+    }
+
+    private func repeatsSecret(_ text: String) -> Bool {
+        secrets.contains { $0.isRepeated(in: text) }
     }
 
     /// Leaves out what may be a token in some encoding: no word is so long, and no UUID.

@@ -37,6 +37,9 @@ package protocol ExchangeWorld: AnyObject {
     /// Makes what was written survive a power cut (the directory's fsync).
     func syncKeyring() throws(Interruption) -> Failure?
     func deleteItem() throws(Interruption) -> Failure?
+    /// Whether the item that was read last is there and cannot be read, whoever tries: it is damaged, or a
+    /// later version's. Deleting takes it away.
+    var holdsUnreadableItem: Bool { get }
     /// Whether the keyring's owner is known to write when it says it has.
     var keyringWritesAtOnce: Bool { get }
 
@@ -69,7 +72,7 @@ package enum Reading<Value> {
 package enum SlotContents: Sendable {
     case empty
     case torn
-    case newerFormat(Int64)
+    case newerFormat(Int64?)
     case session(StoredSession)
 
     package var reading: SlotReading {
@@ -94,6 +97,14 @@ package enum ItemContents: Sendable {
         case .otherMachine: .otherMachine
         case .session(let session): .session(session.header)
         }
+    }
+
+    /// The session, if it is the one of that position.
+    func session(at position: Generation) -> StoredSession? {
+        guard case .session(let session) = self, session.header.position == position else {
+            return nil
+        }
+        return session
     }
 }
 

@@ -6,6 +6,22 @@ package struct ItemStore<World: ExchangeWorld> {
         self.world = world
     }
 
+    /// When a session that is stored now may be presented, which is later where the keyring's owner
+    /// writes late.
+    package func hold(of header: SessionHeader) -> NotBefore? {
+        guard !world.keyringWritesAtOnce else { return header.notBefore }
+        let now = Stamp(world.now(), boot: world.boot)
+        let remaining = header.notBefore?.remaining(at: now.moment, boot: now.boot) ?? .zero
+        if header.attemptedAt != nil {
+            // What is left of its grace is not to be waited away. The same wait, told anew, makes other bytes
+            // of it, for a keyring to which the same are no change.
+            return NotBefore(since: now, span: remaining)
+        }
+        let hold = RotationTiming.lateStoreHold
+        guard remaining < hold else { return header.notBefore }
+        return NotBefore(since: now, span: hold)
+    }
+
     /// Writes, reads back, compares, and makes it survive a power cut; the reason if any fails.
     package func store(_ session: StoredSession) throws(World.Interruption) -> Failure? {
         if let failure = try world.writeItem(session) { return failure }

@@ -55,9 +55,9 @@ package enum PresentationGuard {
         case confirmSuccessor
         /// The slot holds nothing of use: empty it, and ask again.
         case dropSuccessor
-        /// The slot holds what only a later version can read, in this format: leave it, and present
-        /// nothing, for what the item holds may have been spent for it.
-        case leaveSuccessor(format: Int64)
+        /// The slot holds what only a later version can read, in this format, if it tells one: leave it, and
+        /// present nothing, for what the item holds may have been spent for it.
+        case leaveSuccessor(format: Int64?)
         /// Go on to step 3. `ambiguous`: these bytes may have been presented before.
         case present(ambiguous: Bool)
         /// Report the item as it is; nothing is to be presented. `ambiguous` as above.
@@ -101,6 +101,16 @@ package enum PresentationGuard {
             wait = max(wait, floorRemaining(item, evidence), slotKeptFor(evidence) ?? .zero)
         }
         return wait > .zero ? .wait(wait) : .present(ambiguous: ambiguous)
+    }
+
+    /// Whether the item's access token may be handed out while the slot holds what only a later version can
+    /// read: if it might be without that slot.
+    package static func mayServe(_ evidence: Evidence) -> Bool {
+        var readOnly = evidence
+        readOnly.slot = .empty
+        readOnly.mayPresent = false
+        guard case .adopt = decide(readOnly) else { return false }
+        return true
     }
 
     /// Whether the slot's successor is newer than everything that was presented, of a sign-in that
@@ -197,8 +207,9 @@ package enum SlotReading: Equatable, Sendable {
     case empty
     /// Bytes that are no whole session: a write was cut short, which a reader cannot mend.
     case torn
-    /// Whole, and written by a later version of canopyd.
-    case newerFormat(Int64)
+    /// Written by a later version of canopyd, in this format; nil where it tells none, so that nothing is known
+    /// of it but that no write of ours, whole or cut short, leaves such bytes.
+    case newerFormat(Int64?)
     case session(SessionHeader)
 }
 

@@ -76,7 +76,10 @@ package struct Rotation<World: ExchangeWorld> {
                 continue
             }
             switch (PresentationGuard.decide(evidence), item, slot) {
-            case (.storeSuccessor, _, .session(var successor)):
+            case (.storeSuccessor, _, .session(let slotted)):
+                // Of the same token the item tells more: when it was presented since, and what the server
+                // asked for then.
+                var successor = item.session(at: slotted.header.position) ?? slotted
                 if let failure = try storeWithPatience(&successor) {
                     return .session(
                         SessionReport(successor, isAmbiguous: false, storeFailure: failure))
@@ -103,8 +106,13 @@ package struct Rotation<World: ExchangeWorld> {
                 }
             case (.dropSuccessor, _, _):
                 try world.emptySlot()
-            case (.leaveSuccessor(let version), _, _):
-                return failed(SlotFormat.newerFormat(version), untold)
+            case (.leaveSuccessor(let version), let item, _):
+                let failure = SlotFormat.newerFormat(version)
+                guard PresentationGuard.mayServe(evidence), case .session(let session) = item else {
+                    return failed(failure, untold)
+                }
+                return .session(
+                    SessionReport(session, isAmbiguous: false, storeFailure: failure))
             case (.adopt(let ambiguous), .session(let session), _):
                 return .session(
                     SessionReport(
@@ -273,7 +281,7 @@ package struct Rotation<World: ExchangeWorld> {
         }
         var successor = StoredSession(
             header: header, refreshToken: grant.refreshToken, accessToken: grant.accessToken)
-        successor.header.notBefore = lateStoreHold(of: successor.header)
+        successor.header.notBefore = ItemStore(world).hold(of: successor.header)
         let slotHolds = try world.fillSlot(successor)
         let patience: Patience = slotHolds ? .brief : .endless
         if let failure = try storeWithPatience(&successor, for: patience) {
@@ -298,15 +306,6 @@ package struct Rotation<World: ExchangeWorld> {
         case endless
     }
 
-    /// When a successor that is stored now may be presented, which is later where the keyring's owner
-    /// writes late.
-    private func lateStoreHold(of header: SessionHeader) -> NotBefore? {
-        let hold = RotationTiming.lateStoreHold
-        let remaining = header.notBefore?.remaining(at: world.now(), boot: world.boot) ?? .zero
-        guard !world.keyringWritesAtOnce, remaining < hold else { return header.notBefore }
-        return NotBefore(since: Stamp(world.now(), boot: world.boot), span: hold)
-    }
-
     /// Stores the successor and empties the slot, unless the keyring writes late; the reason if it could
     /// not be stored in time.
     private func storeWithPatience(
@@ -316,7 +315,7 @@ package struct Rotation<World: ExchangeWorld> {
         while true {
             // It may be stored later than it came, and the hold counts from the store. The slot keeps
             // the time it has: writing it again could tear it, and it may be all that there is.
-            successor.header.notBefore = lateStoreHold(of: successor.header)
+            successor.header.notBefore = ItemStore(world).hold(of: successor.header)
             guard let failure = try store(successor) else {
                 if world.keyringWritesAtOnce { try world.emptySlot() }
                 return nil

@@ -50,7 +50,9 @@ package enum SignInMeaning: Sendable {
         case 429:
             self = .failed(Failure(.throttled, words, wait: answer.waitTold(at: now)))
         case 400..<500 where body.isEnvelope:
-            self = .rejected(words)
+            self = .rejected(
+                body.areWordsWithheld
+                    ? "\(SignInMeaning.cause(answer.status, body.code)) \(words)" : words)
         case 408, 500..<600:
             self = .failed(
                 Failure(.serverError, "the server answered \(answer.status): \(words)"))
@@ -59,6 +61,18 @@ package enum SignInMeaning: Sendable {
                 Failure(
                     .somebodyInBetween,
                     "HTTP status \(answer.status) that is not Canopy's: captive portal or proxy?"))
+        }
+    }
+
+    /// What a refusal is for, where the server's own words cannot be shown: by its code, and where that is none
+    /// that is known, by its status.
+    private static func cause(_ status: Int, _ code: String?) -> String {
+        let told = code.map { "\(status), \($0)" } ?? "\(status)"
+        return switch (code, status) {
+        case ("auth.invalid_credentials", _): "the email address or the password is wrong (\(told))"
+        case ("mfa.invalid_code", _): "the code is wrong (\(told))"
+        case (_, 401): "the email address, the password, the code or the key is wrong (\(told))"
+        case (_, _): "the server refuses the sign-in (\(told))"
         }
     }
 

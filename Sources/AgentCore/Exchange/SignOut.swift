@@ -32,54 +32,84 @@ package struct SignOut<World: ExchangeWorld> {
         case .found(let contents): state = contents
         case .failed(let failure): return .failed(failure)
         }
-        var over = state.signIns?.current.map { Generation(signIn: $0, number: 0) }
-        switch try newest(state) {
-        case .failed(let failure):
-            // Forgetting needs no keyring: what it still holds is dead by record.
-            guard isLocal, over != nil else { return .failed(failure) }
-        case .found(.none):
-            break
-        case .found(.some(let session)):
-            over = session.header.position
-            if !isLocal, let failure = try endOnServer(session, state) {
-                return .failed(failure)
-            }
+        let found: Reading<Generation?> =
+            isLocal ? try given(up: state) : try ended(state)
+        let over: Generation?
+        switch found {
+        case .found(let position): over = position
+        case .failed(let failure): return .failed(failure)
         }
+        let isUnrecorded = over == nil && world.holdsUnreadableItem
         if let failure = try record(over) { return .failed(failure) }
         try world.emptySlot()
-        // A failure is ignored: the item is dead by record.
-        _ = try world.deleteItem()
+        let left = try world.deleteItem()
+        if isUnrecorded, let left {
+            // Nothing says that it is over but that it is gone.
+            return .failed(left)
+        }
+        // A failure is ignored otherwise: the item is dead by record.
         _ = try world.syncKeyring()
         return .signedOut
     }
 
-    /// The newest that there is of the session: in the keyring, or not stored yet.
-    private func newest(
+    /// What the user gives up without asking the server: what cannot be read as well, a later version's
+    /// successor included, of which this may be the only copy.
+    private func given(
+        up state: StateContents
+    ) throws(World.Interruption) -> Reading<Generation?> {
+        let current = state.signIns?.current.map { Generation(signIn: $0, number: 0) }
+        let read = try world.readItem(knowing: state.signIns)
+        let slot = try world.readSlot()
+        switch read {
+        case .found(let item):
+            return .found(newest(item, slot, state)?.header.position ?? current)
+        case .failed(let failure):
+            // Forgetting needs no keyring where what it still holds is dead by record.
+            guard current != nil || world.holdsUnreadableItem else { return .failed(failure) }
+            return .found(newest(.none, slot, state)?.header.position ?? current)
+        }
+    }
+
+    /// Ends on the server what can be read, and nothing where something cannot.
+    private func ended(
         _ state: StateContents
-    ) throws(World.Interruption) -> Reading<StoredSession?> {
+    ) throws(World.Interruption) -> Reading<Generation?> {
         let item: ItemContents
         switch try world.readItem(knowing: state.signIns) {
         case .failed(let failure): return .failed(failure)
         case .found(let contents): item = contents
         }
         let slot = try world.readSlot()
-        switch (item, slot) {
-        case (_, .newerFormat(let version)):
+        if case .newerFormat(let version) = slot {
             return .failed(SlotFormat.newerFormat(version))
+        }
+        guard let session = newest(item, slot, state) else {
+            return .found(state.signIns?.current.map { Generation(signIn: $0, number: 0) })
+        }
+        if let failure = try endOnServer(session, state) { return .failed(failure) }
+        return .found(session.header.position)
+    }
+
+    /// The newest that can be read of the session: in the keyring, or not stored yet.
+    private func newest(
+        _ item: ItemContents, _ slot: SlotContents, _ state: StateContents
+    ) -> StoredSession? {
+        switch (item, slot) {
         case (.session(let stored), .session(let successor))
         where successor.header.signIn == stored.header.signIn
             && successor.header.generation > stored.header.generation:
-            return .found(successor)
+            return successor
         case (.session(let stored), .session(let session))
         where state.signIns?.isNewer(session.header.signIn, than: stored.header.signIn) == true:
-            return .found(session)
+            return session
         case (.session(let stored), _):
-            return .found(stored)
+            return stored
         case (.none, .session(let successor)), (.otherMachine, .session(let successor)):
             let isOurs = state.signIns?.knowsAlive(successor.header.signIn) == true
-            return .found(isOurs ? successor : nil)
-        case (.none, .empty), (.none, .torn), (.otherMachine, .empty), (.otherMachine, .torn):
-            return .found(nil)
+            return isOurs ? successor : nil
+        case (.none, .empty), (.none, .torn), (.none, .newerFormat), (.otherMachine, .empty),
+            (.otherMachine, .torn), (.otherMachine, .newerFormat):
+            return nil
         }
     }
 

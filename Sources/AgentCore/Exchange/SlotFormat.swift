@@ -1,7 +1,9 @@
 /// The bytes of a successor slot: a header that is written last, and the session behind it.
 ///
-/// The header carries the length and a checksum, so that a write that a kill cut short is known
-/// as torn and not taken for a session.
+/// The header carries the length and a checksum. A write that a kill cut short leaves a header of zeros, and
+/// is known by that: it is emptied, unless the kill came when only the header was missing. All other bytes
+/// that cannot be read come from a later version of canopyd, which alone can say whether they are the only copy
+/// of a successor: they are left (I5). A format to come must begin with a byte other than zero, too.
 package enum SlotFormat {
     /// Magic, length and checksum.
     package static let headerBytes = 16
@@ -20,34 +22,41 @@ package enum SlotFormat {
         _ bytes: UnsafeRawBufferPointer, in memory: SecretMemory
     ) -> SlotContents {
         guard bytes.count > 0 else { return .empty }
-        guard bytes.count > headerBytes,
-            UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)) == magic,
-            Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
-                == bytes.count - headerBytes
-        else { return .torn }
-        let body = UnsafeRawBufferPointer(rebasing: bytes[headerBytes...])
-        guard
-            UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-                == checksum(body)
-        else { return .torn }
+        let header = UnsafeRawBufferPointer(rebasing: bytes.prefix(headerBytes))
+        let body = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(headerBytes))
+        let isCutShort = header.allSatisfy { $0 == 0 }
+        guard isCutShort || fits(header, body) else { return .newerFormat(nil) }
         do throws(StoredSession.Unreadable) {
+            // JSON that is whole says so by itself.
             return .session(try StoredSession(decoding: body, in: memory))
         } catch {
             switch error {
             case .newerFormat(let version): return .newerFormat(version)
-            case .malformed: return .torn
+            case .malformed: return isCutShort ? .torn : .newerFormat(nil)
             }
         }
     }
 
-    /// What is told of a slot that a later version of canopyd has filled: it has the only copy of the
+    private static func fits(
+        _ header: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer
+    ) -> Bool {
+        header.count == headerBytes
+            && UInt32(bigEndian: header.loadUnaligned(as: UInt32.self)) == magic
+            && Int(UInt32(bigEndian: header.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
+                == body.count
+            && UInt64(bigEndian: header.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+                == checksum(body)
+    }
+
+    /// What is told of a slot that a later version of canopyd has filled: it may have the only copy of the
     /// next token, and nobody but that version can store it.
-    package static func newerFormat(_ version: Int64) -> Failure {
+    package static func newerFormat(_ version: Int64?) -> Failure {
         Failure(
             .storageFailed,
             "the next token waits in a successor slot that a later version of canopyd has filled "
-                + "(format \(version)); run that version again, which stores it, or give it up with "
-                + "canopyctl logout --local")
+                + "(\(version.map { "format \($0)" } ?? "in a form that this one does not know")); run that "
+                + "version again, which stores it, or give it up with canopyctl logout --local: that "
+                + "destroys it, and leaves the session alive on the server until it expires")
     }
 
     /// FNV-1a: against cuts, not against forgers, who would need the descriptor itself.

@@ -13,18 +13,29 @@ package enum JSONReader {
         case repaired
     }
 
+    /// Where the bytes end.
+    package enum End: Sendable {
+        /// With the value.
+        case whole
+        /// Somewhere in it, where the reader of the network stopped: what is complete before that is
+        /// read, and nothing is made of what is not.
+        case cutOff
+    }
+
     /// Reads the one value that `bytes` hold.
     ///
     /// The value is a view: it is valid only while `bytes` is. Nesting deeper than `maximumDepth`
     /// is refused; it bounds what a document may cost, not a stack, for there is no recursion.
     package static func parse(
         _ bytes: UnsafeRawBufferPointer, maximumDepth: Int = Limits.jsonDepth,
-        brokenText: BrokenText = .refused
+        brokenText: BrokenText = .refused, end: End = .whole
     ) throws(JSONFault) -> JSONValue {
         guard bytes.count <= Limits.jsonBytes else {
             throw JSONFault(.tooLong, at: Limits.jsonBytes)
         }
-        var scan = JSONScan(bytes, maximumDepth: maximumDepth, repairs: brokenText == .repaired)
+        var scan = JSONScan(
+            bytes, maximumDepth: maximumDepth, repairs: brokenText == .repaired,
+            isCutOff: end == .cutOff)
         return JSONValue(bytes: bytes, tape: try scan.document(), index: 0)
     }
 }
@@ -49,15 +60,21 @@ private struct JSONScan {
     private let bytes: UnsafeRawBufferPointer
     private let maximumDepth: Int
     private let repairs: Bool
+    private let isCutOff: Bool
     private var position = 0
     private var tape: [JSONEntry] = []
     /// The containers that are open, by their index on the tape.
     private var open: [Int] = []
+    /// Where on the tape the member begins that is being read; nil between two.
+    private var begun: Int?
 
-    init(_ bytes: UnsafeRawBufferPointer, maximumDepth: Int, repairs: Bool) {
+    init(
+        _ bytes: UnsafeRawBufferPointer, maximumDepth: Int, repairs: Bool, isCutOff: Bool
+    ) {
         self.bytes = bytes
         self.maximumDepth = maximumDepth
         self.repairs = repairs
+        self.isCutOff = isCutOff
     }
 
     mutating func document() throws(JSONFault) -> [JSONEntry] {
@@ -68,7 +85,12 @@ private struct JSONScan {
         skipSpace()
         try value()
         while let container = open.last {
-            try member(of: container)
+            do throws(JSONFault) {
+                try member(of: container)
+            } catch {
+                guard isCutOff, error.reason == .unexpectedEnd else { throw error }
+                end(container)
+            }
         }
         guard position == bytes.count else { throw JSONFault(.trailingBytes, at: position) }
         return tape
@@ -93,6 +115,7 @@ private struct JSONScan {
             skipSpace()
             byte = try present()
         }
+        begun = tape.count
         tape[container].length += 1
         if isObject {
             guard byte == UInt8(ascii: "\"") else { throw JSONFault(.unexpectedByte, at: position) }
@@ -105,6 +128,18 @@ private struct JSONScan {
             skipSpace()
         }
         try value()
+        begun = nil
+    }
+
+    /// Ends the innermost container, and all around it, where the bytes end.
+    private mutating func end(_ container: Int) {
+        position = bytes.count
+        if let begun {
+            tape.removeSubrange(begun...)
+            tape[container].length -= 1
+        }
+        for container in open { tape[container].next = UInt32(tape.count) }
+        open = []
     }
 
     /// Reads a scalar, or the opening of a container, and the space after it.
@@ -171,6 +206,8 @@ private struct JSONScan {
             if sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { position += 1 }
             try digits()
         }
+        // More of it may have come.
+        if isCutOff, position == bytes.count { throw JSONFault(.unexpectedEnd, at: position) }
         append(form, from: start, to: position)
     }
 

@@ -110,10 +110,7 @@ package struct RotationMachine: Sendable {
             case .resting(let due):
                 phase = .resting(due: max(due, now.boot + wait))
             case .paused(let pause):
-                phase = .paused(
-                    Pause(
-                        failure: pause.failure, until: max(pause.until, now.boot + wait),
-                        backOff: pause.backOff))
+                phase = .paused(pause.ending(at: max(pause.until, now.boot + wait)))
             case .unread, .exchanging, .ended:
                 break
             }
@@ -212,8 +209,7 @@ package struct RotationMachine: Sendable {
                 lastEnd.map({ now.boot - $0 >= BackOff.start }) ?? true
             else { return false }
             rotationPoint = rotationPoint.map { min($0, now.boot) }
-            phase = .paused(
-                Pause(failure: pause.failure, until: now.boot, backOff: pause.backOff))
+            phase = .paused(pause.ending(at: now.boot))
             return true
         case .ended(let reason):
             guard !reason.isFinal, session == nil else { return false }
@@ -247,8 +243,7 @@ package struct RotationMachine: Sendable {
     /// and goes each moment, or an eager client, must not make us hammer.
     private mutating func wakeSoon(_ pause: Pause, at now: Moment) {
         let soonest = lastEnd.map { $0 + BackOff.start } ?? now.boot
-        let until = min(pause.until, max(now.boot, soonest))
-        phase = .paused(Pause(failure: pause.failure, until: until, backOff: pause.backOff))
+        phase = .paused(pause.ending(at: min(pause.until, max(now.boot, soonest))))
     }
 
     /// The keyring was unlocked, came, or changed.
@@ -322,7 +317,9 @@ package struct RotationMachine: Sendable {
         // A token that is over when it comes would be replaced without end.
         let isUsable = report.accessToken != nil && !isRotated
         guard access != nil || report.header.lastRotation == nil || isUsable else {
-            let failure = Failure(.serverError, "the server's answer had no usable access token")
+            let words = report.header.access.flatMap(ClockDisagreement.init)?.description
+            let failure = Failure(
+                .serverError, words ?? "the server's answer had no usable access token")
             return pause(failure, after: backOff(of: .serverError), at: now, draw: draw)
         }
         lastFailure = nil
@@ -381,33 +378,11 @@ package struct RotationMachine: Sendable {
     private mutating func pause(
         _ failure: Failure, after last: TimeSpan?, at now: Moment, draw: Double
     ) {
-        let wait: TimeSpan
-        var backOff: TimeSpan?
-        switch failure.kind {
-        case .throttled where failure.wait != nil:
-            // A server that has failed before is told apart from one that paces its clients: what it
-            // asks for is too short for all whom it asks.
-            let growth = BackOff.server(lifetime: session?.access?.lifetime)
-            let more = last.map { growth.wait(after: $0, draw: draw) } ?? .zero
-            wait = (failure.wait ?? .zero) + more
-            backOff = growth.longest(last, wait: max(more, BackOff.start))
-        case .refused:
-            wait = RotationTiming.refusedRetry
-        case .notNative:
-            // Nobody could ever use what another attempt would bring.
-            wait = BootTime.distantFuture - now.boot
-        case .keyringLocked, .keyringUnavailable, .successorUnstored, .storageFailed, .lockBusy,
-            .exchangeFailed:
-            wait = BackOff.local.wait(after: last, draw: draw)
-            backOff = BackOff.local.longest(last, wait: wait)
-        case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled:
-            let growth = BackOff.server(lifetime: session?.access?.lifetime)
-            let leisure = leisure(at: now)
-            wait = growth.wait(after: last, leisure: leisure, draw: draw)
-            backOff = growth.longest(last, wait: wait, leisure: leisure)
-        }
         lastFailure = (failure, now.wall)
-        phase = .paused(Pause(failure: failure, until: now.boot + wait, backOff: backOff))
+        phase = .paused(
+            Pause(
+                of: failure, after: last, lifetime: session?.access?.lifetime,
+                leisure: leisure(at: now), at: now.boot, draw: draw))
     }
 
     private mutating func end(_ reason: SignInReason) {

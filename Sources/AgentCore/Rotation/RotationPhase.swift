@@ -43,14 +43,6 @@ extension RotationMachine {
         case ended(SignInReason)
     }
 
-    package struct Pause: Equatable, Sendable {
-        package let failure: Failure
-        package let until: BootTime
-        /// The wait that the next one grows from; nil where none came from back-off since the
-        /// failures began.
-        package let backOff: TimeSpan?
-    }
-
     /// When to rotate: INTERFACE, `Mode=`.
     package enum Mode: String, Sendable, CaseIterable {
         case ahead

@@ -106,6 +106,8 @@ extension RotationMachine {
         switch failure.kind {
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .lockBusy:
             isGood ? .degraded : .offline
+        case .successorUnstored where failure.cause == .storageFailed:
+            isGood ? .degraded : .storageFailed
         case .successorUnstored: isGood ? .degraded : .keyringUnavailable
         case .refused, .notNative: .refused
         case .keyringLocked: .keyringLocked

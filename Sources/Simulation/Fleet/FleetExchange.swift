@@ -80,6 +80,7 @@ final class FleetExchange: ExchangeWorld {
     func syncKeyring() -> Failure? { nil }
     func deleteItem() -> Failure? { nil }
     var keyringWritesAtOnce: Bool { true }
+    var holdsUnreadableItem: Bool { false }
 
     func readState() -> Reading<StateContents> {
         var marks: [SignInID: Int64] = [:]
