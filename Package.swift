@@ -49,7 +49,10 @@ let package = Package(
         .target(name: "AgentCore", swiftSettings: inSections),
         // The kernel's calls as Swift says them: locked memory, clocks, files, descriptors.
         .target(
-            name: "LinuxSystem", dependencies: ["AgentCore", "CLinux"], swiftSettings: inSections),
+            name: "LinuxSystem", dependencies: ["AgentCore", "CArguments", "CLinux"],
+            swiftSettings: inSections),
+        // The arguments, which only C is given.
+        .target(name: "CArguments"),
         .executableTarget(
             name: "canopyd", dependencies: ["AgentCore", "LinuxSystem", "CLinux", "CSystemd"],
             swiftSettings: inSections, linkerSettings: linkedSmall("canopyd")),

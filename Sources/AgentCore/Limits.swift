@@ -10,10 +10,26 @@ package enum Limits {
     /// Enforced by `SocketAddress`.
     package static let socketPathBytes = 107
 
+    /// Digits of a whole number that a client or canopyd writes: as many as fit, whatever they are.
+    ///
+    /// Enforced by `RequestHead`, `RequestTarget` and `ResponseHead`.
+    package static let numberDigits = 18
+
+    /// Seconds of validity that a request may ask for: the largest whole number that every JSON reader
+    /// keeps.
+    ///
+    /// Enforced by `Router`.
+    package static let validityMaximumSeconds: Int64 = 1 << 53
+
+    /// Characters of a client's own text that are repeated to it: a name or a number fits.
+    ///
+    /// Enforced by `Router`.
+    package static let shownParameterCharacters = 40
+
     /// Bytes of an access or a refresh token.
     ///
     /// Real ones have 1 to 4 KiB; above 1 MiB systemd refuses a credential, and nothing sane sends
-    /// one. Enforced by `CanopyAnswer`.
+    /// one. Enforced by `CanopyBody`.
     package static let tokenBytes = 1 << 20
 
     /// Bytes of an answer's body that are read.
@@ -21,6 +37,37 @@ package enum Limits {
     /// A token of the largest size and its envelope fit. Enforced by `CanopyClient`, which stops
     /// reading.
     package static let answerBodyBytes = (1 << 20) + (1 << 16)
+
+    /// Seconds that an access token may live: ten years, above which `expires_in` is a mistake.
+    ///
+    /// Enforced by `CanopyBody`.
+    package static let tokenLifetimeSeconds: Int64 = 315_360_000
+
+    /// Seconds that a `Retry-After` counts for: a century, so that no sum of spans overflows.
+    ///
+    /// ``RotationTiming`` obeys 15 minutes of it. Enforced by `CanopyAnswer`.
+    package static let retryAfterSeconds: Int64 = 1 << 32
+
+    /// Characters of a server's words that are shown: two lines of a terminal.
+    ///
+    /// Enforced by `CanopyBody`.
+    package static let shownServerCharacters = 300
+
+    /// Bytes of a host's name in a URL: RFC 1035, 2.3.4.
+    ///
+    /// Enforced by `BaseURL`.
+    package static let hostNameBytes = 253
+
+    /// Bytes of a message between canopyd and an exchange: a session document or two tokens of the
+    /// largest size, and some.
+    ///
+    /// Enforced by `FieldReader` (`Fields.swift`).
+    package static let messageBytes = 4 * tokenBytes
+
+    /// Bytes of a process's name that the kernel keeps: `TASK_COMM_LEN` is 16, with a final NUL.
+    ///
+    /// Enforced by the kernel; `KeyringOwner` knows by it that a name is cut off.
+    package static let processNameBytes = 15
 
     /// Bytes of a request's head, target line included.
     ///
@@ -58,7 +105,7 @@ package enum Limits {
 
     /// Connections of one user at a time, unless configured.
     ///
-    /// INTERFACE: 16384. Enforced by `Listener`.
+    /// INTERFACE: 16384. Enforced by `Listener`, and the default of `Settings`.
     package static let connections = 16_384
 
     /// Connections of one user at a time at most.
@@ -70,6 +117,21 @@ package enum Limits {
     ///
     /// Enforced by `Settings`.
     package static let configurationBytes = 1 << 20
+
+    /// Lines of canopyd.conf that are complained of at once; more come of a file that is none.
+    ///
+    /// Enforced by `Settings`.
+    package static let configurationRemarks = 20
+
+    /// Characters of a line of canopyd.conf that a complaint repeats.
+    ///
+    /// Enforced by `Settings`.
+    package static let shownConfigurationCharacters = 100
+
+    /// Bytes of a systemd unit's name: its `UNIT_NAME_MAX`.
+    ///
+    /// Enforced by `UnitName`.
+    package static let unitNameBytes = 255
 
     /// Bytes of the file in `CAFile=` that are searched for a certificate; the bundle of all public CAs
     /// has 220 KB, and a disk image is not to be read to its end.
@@ -100,7 +162,7 @@ package enum Limits {
 
     /// Seconds of validity that a token request gets unless it says.
     ///
-    /// INTERFACE: 30. Enforced by `RotationMachine`.
+    /// INTERFACE: 30. Enforced by `AccessTokenLife`.
     package static let minimumValiditySeconds = 30
 
     /// Profiles on one machine.
@@ -113,37 +175,6 @@ package enum Limits {
     ///
     /// Enforced by `ResponseHead`.
     package static let responseHeadBytes = 16 << 10
-
-    /// Bytes of a password or a code: what Linux lets one type in one line (N_TTY, 4096).
-    ///
-    /// Enforced by canopyctl's `SecretLines` and `Terminal`.
-    package static let passwordBytes = 4096
-
-    /// Bytes of what a tool says on standard input when it asks for a credential.
-    ///
-    /// A URL and a password. Enforced by canopyctl's `StandardInput`.
-    package static let credentialRequestBytes = 64 << 10
-
-    /// Seconds without a byte after which canopyctl takes a subscription for dead: canopyd sends a
-    /// comment each 60 s.
-    ///
-    /// Enforced by canopyctl's `Watch` and `Supervision`.
-    package static let eventSilenceSeconds = 150
-
-    /// Seconds from one try to subscribe again to the next: half a second at first, then this.
-    ///
-    /// Enforced by canopyctl's `Subscription`.
-    package static let subscriptionRetrySeconds = 15
-
-    /// Seconds from one try to hand a token on to the next, where it fails.
-    ///
-    /// Enforced by canopyctl's `Handover`.
-    package static let handoverRetrySeconds = 5
-
-    /// Seconds that a program gets to end before it is killed, when it is to be started again.
-    ///
-    /// Enforced by canopyctl's `Supervision`.
-    package static let restartPatienceSeconds = 10
 
     /// Bytes of a second factor's code: recovery codes, the longest, have 19.
     ///
@@ -168,14 +199,8 @@ package enum Limits {
     /// Seconds that canopyctl waits for canopyd beyond the timeout that it asked for: the answer is
     /// then only a matter of scheduling.
     ///
-    /// Enforced by canopyctl's `Client`.
+    /// Enforced by canopyctl's `ClientConnection`, as `Token` and others ask it to.
     package static let clientGraceSeconds = 3
-
-    /// Seconds that canopyctl waits for what canopyd asks the server: an exchange, its lock and its
-    /// own deadlines fit.
-    ///
-    /// Enforced by canopyctl's `Client`.
-    package static let clientServerSeconds = 60
 
     /// Bytes of a credential that systemd takes; of a larger one it starts no unit.
     ///
@@ -191,17 +216,17 @@ package enum Limits {
     /// Seconds from a request's first byte to its last, and for sending an answer.
     ///
     /// Local programs need milliseconds; a stopped one may hold a connection for this long.
-    /// Enforced by `Connection`.
+    /// Enforced by `Connections`.
     package static let connectionOperationSeconds = 30
 
     /// Seconds between two comment lines to a subscriber.
     ///
-    /// INTERFACE: 60. Enforced by `Connection`.
+    /// INTERFACE: 60. Enforced by `Connections`.
     package static let eventKeepAliveSeconds = 60
 
     /// Bytes that are read at once: a head of the largest size, and as much of what follows.
     ///
-    /// Enforced by `Connection`.
+    /// Enforced by `Connections`.
     package static let connectionReadBytes = 2 * requestHeadBytes
 
     /// Requests for tokens that are remembered, one of each length modulo this.
@@ -217,7 +242,7 @@ package enum Limits {
     /// Bytes of a refused request that are read and thrown away before the connection closes, so
     /// that a client that sends before it reads gets to the answer.
     ///
-    /// Enforced by `Connection`.
+    /// Enforced by `ConnectionAnswers`.
     package static let requestDrainBytes = 1 << 20
 
     /// Clients that are told that there are too many, at a time: each takes a descriptor.
@@ -232,7 +257,7 @@ package enum Limits {
 
     /// Events that wait for a subscriber: two kinds of each profile, of each the latest.
     ///
-    /// Only names that come and go while one does not read make more. Enforced by `Connection`,
+    /// Only names that come and go while one does not read make more. Enforced by `ConnectionEvents`,
     /// which drops the subscriber.
     package static let unsentEvents = 2 * profiles
 
@@ -250,7 +275,7 @@ package enum Limits {
 
     /// Requests of one profile that wait for an exchange of their own.
     ///
-    /// An exchange takes some 60 ms, and nobody waits for longer than a minute. Enforced by `Agent`.
+    /// An exchange takes some 60 ms, and nobody waits for longer than a minute. Enforced by `AgentRequests`.
     package static let requestsPerProfile = 256
 
     /// Requests out of connections' own buffers that are served before the kernel is asked who else
@@ -258,18 +283,6 @@ package enum Limits {
     ///
     /// Enforced by `Connections`.
     package static let bufferedRequestsPerTurn = 4
-
-    /// Ready descriptors that are served before the loop takes its turn: timers and buses wait for no
-    /// more than so many requests.
-    ///
-    /// Enforced by `DescriptorSet`.
-    package static let descriptorsPerTurn = 64
-
-    /// Ready clients that have not been served before, and are served in one turn: those that have
-    /// been wait for them once in each turn, and 20,000 may come or go at once.
-    ///
-    /// Enforced by `DescriptorSet`.
-    package static let newcomersPerTurn = 8
 
     /// Connections from which on memory is given back to the system when most have gone.
     ///
@@ -340,11 +353,6 @@ package enum Limits {
     ///
     /// Enforced by `NotificationService`.
     package static let noticeRecordBytes = 1 << 20
-
-    /// Connections to the sandbox at a time: below the usual limit of 1024 descriptors.
-    ///
-    /// Enforced by the sandbox's `Server`.
-    package static let sandboxConnections = 900
 
     /// How many of a family's latest presentations and arrivals the sandbox keeps at the least, and
     /// at most twice as many: more than a test looks at, and 80 kB of a family that rotates for days.

@@ -145,8 +145,8 @@ package struct Environment: Sendable {
         package var remedy: String {
             switch self {
             case .noRuntimeDirectory, .foreignRuntimeDirectory:
-                return "log in with a session of your own (not su or sudo), or set CANOPYD_SOCKET "
-                    + "to the socket's path"
+                return "log in with a session of your own (not su or sudo), or set XDG_RUNTIME_DIR "
+                    + "to a directory that is yours alone"
             case .noHome:
                 return "set HOME to your home directory"
             }

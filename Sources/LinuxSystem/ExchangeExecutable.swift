@@ -19,7 +19,7 @@ package enum ExchangeExecutable {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
             guard let start = buffer.baseAddress,
                 case let count = readlink("/proc/self/exe", start, buffer.count), count > 0
-            else { return CommandLine.arguments[0] }
+            else { return ProgramArguments.all.first ?? "" }
             return buffer[..<count].withMemoryRebound(to: UInt8.self) {
                 String(decoding: $0, as: UTF8.self)
             }

@@ -25,7 +25,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
     /// Reads from the present position to the end, at most `limit` bytes.
     package func readAll(limit: Int, subject: String) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4096)
+        var chunk = [UInt8](repeating: 0, count: Limits.readBytes)
         while true {
             let count = read(number, &chunk, chunk.count)
             if count == 0 { return bytes }
@@ -38,6 +38,20 @@ package struct FileDescriptor: ~Copyable, Sendable {
             }
             bytes.append(contentsOf: chunk[0..<count])
         }
+    }
+
+    /// Reads from the present position to the end, or the first `count` bytes.
+    package func readStart(of count: Int, subject: String) throws(SystemError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: Limits.readBytes)
+        while bytes.count < count {
+            let got = read(number, &chunk, min(chunk.count, count - bytes.count))
+            if got < 0, errno == EINTR { continue }
+            guard got >= 0 else { throw .last("read", subject) }
+            guard got > 0 else { break }
+            bytes += chunk[..<got]
+        }
+        return bytes
     }
 
     /// Writes all of `bytes`.

@@ -31,7 +31,7 @@ package struct MemoryFile: ~Copyable, Sendable {
     package func read(in memory: SecretMemory) throws(SystemError) -> SlotContents {
         var status = stat()
         guard fstat(file.number, &status) == 0 else { throw .last("fstat", "slot") }
-        let size = min(Int(status.st_size), FieldReader.largestMessage)
+        let size = min(Int(status.st_size), Limits.messageBytes)
         var failure: SystemError?
         let contents = Secret(capacity: size, in: memory) { target in
             var count = 0

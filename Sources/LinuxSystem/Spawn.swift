@@ -6,7 +6,7 @@ package enum Spawn {
     /// Starts `executable` without arguments; descriptor n of `passing` becomes 3 + n there, and -1
     /// is left out.
     ///
-    /// Standard input and output are /dev/null, standard error is ours.
+    /// Standard input and output are /dev/null, standard error is ours, which has to be open.
     package static func start(_ executable: String, passing: [Int32]) throws(SystemError) -> Int32 {
         // Copies above all targets, so that no dup2 overwrites the source of a later one.
         var copies: [Int32] = []
@@ -16,8 +16,11 @@ package enum Spawn {
                 copies.append(-1)
                 continue
             }
-            let copy = clinux_duplicate_above(descriptor, 16)
-            guard copy >= 0 else { throw .last("fcntl") }
+            let copy = clinux_duplicate_above(descriptor, Int32(3 + passing.count))
+            guard copy >= 0 else {
+                // The least number that was asked for is above the limit already.
+                throw SystemError("fcntl", code: errno == EINVAL ? EMFILE : errno)
+            }
             copies.append(copy)
         }
         var actions = posix_spawn_file_actions_t()
@@ -25,6 +28,8 @@ package enum Spawn {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+        // Takes close-on-exec away from what we opened in the place of one that was closed.
+        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDERR_FILENO)
         for (index, copy) in copies.enumerated() where copy >= 0 {
             posix_spawn_file_actions_adddup2(&actions, copy, Int32(3 + index))
         }

@@ -13,9 +13,6 @@ package struct StateDirectory: Sendable {
     /// The folder for the copies of the marks, which live as long as the boot; nil for none.
     package let runtimePath: String?
 
-    /// Bytes of one profile's file: some 100 per sign-in that ended, kept for ever.
-    private static let largestFile = 4 << 20
-
     package init(path: String, runtimePath: String?) {
         self.path = path
         self.runtimePath = runtimePath
@@ -139,7 +136,7 @@ package struct StateDirectory: Sendable {
     ) throws(Unreadable) -> (signIns: KnownSignIns, isCopy: Bool)? {
         let contents: (bytes: [UInt8], file: Anchor)?
         do throws(SystemError) {
-            contents = try DurableFile(path).readIdentified(limit: StateDirectory.largestFile)
+            contents = try DurableFile(path).readIdentified(limit: Limits.stateFileBytes)
         } catch {
             throw .system(error)
         }

@@ -33,7 +33,10 @@ package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible 
     }
 
     package var description: String {
-        let reason = String(cString: strerror(code))
+        var reason = String(cString: strerror(code))
+        if code == EMFILE {
+            reason += ", of which \(DescriptorLimit.current) may be open (ulimit -n, LimitNOFILE=)"
+        }
         guard let subject else { return "\(call.name): \(reason)" }
         return "\(subject): \(call.name): \(reason)"
     }

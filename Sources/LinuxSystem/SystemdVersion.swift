@@ -8,6 +8,9 @@ package struct SystemdVersion: Sendable {
     /// With the distribution's part, as `252` or `257.8-1~deb13u2`.
     package let text: String
 
+    /// Whether systemd started this machine, as sd_booted(3) finds out: else its commands mend nothing.
+    package static var isRunning: Bool { access("/run/systemd/system", F_OK) == 0 }
+
     /// nil where there is none.
     ///
     /// The library's name has it, so that no program is started for it.

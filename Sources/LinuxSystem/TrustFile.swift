@@ -54,7 +54,7 @@ package enum TrustFile {
         _ file: borrowing FileDescriptor, _ path: String
     ) throws(SystemError) -> Bool {
         var line: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 16 << 10)
+        var chunk = [UInt8](repeating: 0, count: Limits.readBytes)
         var seen = 0
         while seen < Limits.trustFileBytes {
             let count = read(file.number, &chunk, chunk.count)
@@ -65,7 +65,7 @@ package enum TrustFile {
             for byte in chunk[..<count] {
                 guard byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") else {
                     // A longer line is none of these.
-                    if line.count < 64 { line.append(byte) }
+                    if line.count < Limits.trustLineBytes { line.append(byte) }
                     continue
                 }
                 if begins(line) { return true }

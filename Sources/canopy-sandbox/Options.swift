@@ -1,6 +1,7 @@
 internal import AgentCore
 internal import CLinux
 internal import Glibc
+internal import LinuxSystem
 internal import SandboxRules
 
 /// The command line.
@@ -91,12 +92,13 @@ struct Options {
         var options = Options()
         while true {
             // The leading colon makes getopt tell a missing value from an unknown option.
-            let found = getopt_long(CommandLine.argc, CommandLine.unsafeArgv, ":h", table, nil)
+            let found = getopt_long(
+                ProgramArguments.count, ProgramArguments.vector, ":h", table, nil)
             if found == -1 { break }
             if found == Int32(UInt8(ascii: "h")) { return .help }
             guard let name = Name(rawValue: found) else {
                 let position = Int(clinux_optind()) - 1
-                let argument = CommandLine.arguments.dropFirst(position).first ?? ""
+                let argument = ProgramArguments.all.dropFirst(position).first ?? ""
                 throw Unusable(
                     text: found == Int32(UInt8(ascii: ":"))
                         ? "\(argument) needs a value" : "unknown option \(argument)")
@@ -147,7 +149,7 @@ struct Options {
             case .strayHeaders: options.wire.sendsStrayHeaders = true
             }
         }
-        let rest = CommandLine.arguments.dropFirst(Int(clinux_optind()))
+        let rest = ProgramArguments.all.dropFirst(Int(clinux_optind()))
         if let extra = rest.first { throw Unusable(text: "unexpected argument \(extra)") }
         let emails = Set(Canopy.people(extra: options.extraIdentities).map(\.email))
         for fault in options.faults {

@@ -14,8 +14,8 @@ enum Sandbox {
         do throws(Options.Unusable) {
             switch try Options.parse() {
             case .serve(let given): options = given
-            case .help: return say(help, to: 1)
-            case .version: return say("canopy-sandbox \(version)\n", to: 1)
+            case .help: return show(help)
+            case .version: return show("canopy-sandbox \(Version.text)\n")
             }
         } catch {
             say("canopy-sandbox: \(error.text)\nTry canopy-sandbox --help.\n", to: 2)
@@ -33,8 +33,6 @@ enum Sandbox {
         }
     }
 
-    private static let version = "0.1.0"
-
     /// One fact a line; a test reads it, and a person signs in with it.
     private static func greeting(_ canopy: Canopy) -> String {
         var text = "listening \(canopy.issuer)\n"
@@ -50,6 +48,16 @@ enum Sandbox {
             text += "second factor \(second.email) recovery_code \(code)\n"
         }
         return text
+    }
+
+    /// Prints what was asked for.
+    private static func show(_ text: String) {
+        do throws(SystemError) {
+            try StandardOutput.write(text)
+        } catch {
+            say("canopy-sandbox: \(error)\n", to: 2)
+            exit(1)
+        }
     }
 
     private static func say(_ text: String, to descriptor: Int32) {

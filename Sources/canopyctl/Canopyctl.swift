@@ -8,7 +8,8 @@ internal import LinuxSystem
 enum Canopyctl {
     static func main() {
         Hardening.leaveCrashesToTheKernel()
-        // A reader that has gone is an error of write(2) like others, not a silent death.
+        StandardDescriptors.fill()
+        // canopyd's end of a socket may go, and the reader of our words, while there is more to do.
         signal(SIGPIPE, SIG_IGN)
         // So is a limit on the size of files (RLIMIT_FSIZE).
         signal(SIGXFSZ, SIG_IGN)
@@ -46,9 +47,10 @@ enum Canopyctl {
     }
 
     private static func run() throws(Complaint) -> ExitCode {
-        let vector = CommandLine.unsafeArgv
-        let count = CommandLine.argc
-        if let path = vector[0], let helper = helper(called: path) {
+        let vector = ProgramArguments.vector
+        let count = ProgramArguments.count
+        // Whoever calls execve(2) may leave out the name.
+        if count > 0, let path = vector[0], let helper = helper(called: path) {
             return try run(helper, vector, count)
         }
         let general = try Arguments(

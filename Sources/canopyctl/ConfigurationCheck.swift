@@ -1,5 +1,4 @@
 internal import AgentCore
-internal import CLinux
 internal import LinuxSystem
 
 /// Reads canopyd.conf as canopyd does.
@@ -18,9 +17,12 @@ struct ConfigurationCheck {
             finding = Finding(.configuration, .failed, "\(error)", fix: "export HOME=~")
             return
         }
-        do throws(SystemError) {
-            let file = try FileDescriptor.open(path, O_RDONLY | O_NONBLOCK)
-            let bytes = try file.readAll(limit: Limits.configurationBytes, subject: path)
+        do throws(ConfigurationFile.Fault) {
+            guard let bytes = try ConfigurationFile.read(path) else {
+                settings = Settings()
+                finding = Finding(.configuration, .ok, "there is none, and none is needed")
+                return
+            }
             let parsed = bytes.withUnsafeBytes { Settings.parse($0, file: path) }
             let edit = "${EDITOR:-vi} \(path)"
             if let fault = parsed.errors.first {
@@ -41,10 +43,9 @@ struct ConfigurationCheck {
             }
         } catch {
             settings = Settings()
-            finding =
-                error.code == ENOENT
-                ? Finding(.configuration, .ok, "there is none, and none is needed")
-                : Finding(.configuration, .failed, "\(error)", fix: "chmod u+r \(path)")
+            finding = Finding(
+                .configuration, .failed, error.detail,
+                fix: error.isCommand ? error.cure : "mv \(path) \(path).old  # none is needed")
         }
     }
 

@@ -29,12 +29,19 @@ struct DaemonCheck {
             }
         } catch {
             let detail = [error.what, error.detail].compactMap(\.self).joined(separator: ": ")
-            findings.append(
-                Finding(
-                    .daemon, .failed, detail,
-                    fix: error.exitCode == .timeout
-                        ? "systemctl --user restart canopyd" : "systemctl --user start canopyd"))
+            let fix = DaemonCheck.fix(hangs: error.exitCode == .timeout)
+            findings.append(Finding(.daemon, .failed, detail, fix: fix))
         }
+    }
+
+    /// What starts canopyd where there is no systemd to do it.
+    static let startingByHand = "canopyd &"
+
+    private static func fix(hangs: Bool) -> String {
+        guard SystemdVersion.isRunning else {
+            return hangs ? "pkill -x canopyd; \(startingByHand)" : startingByHand
+        }
+        return "systemctl --user \(hangs ? "restart" : "start") canopyd"
     }
 
     private mutating func take(_ status: JSONValue) {
@@ -67,7 +74,8 @@ struct DaemonCheck {
         case .failure, .usage, .daemonNotReached, .keyring, .server, .forbidden, .unknownProfile,
             .timeout:
             // The checks of what it waits for come below, with their own commands.
-            return Finding(.profile, .warning, "\(profile.name) is \(profile.stateText)")
+            let trouble = profile.trouble.map { ": \($0)" } ?? ""
+            return Finding(.profile, .warning, "\(profile.name) is \(profile.stateText)\(trouble)")
         }
     }
 }

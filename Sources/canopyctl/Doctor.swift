@@ -36,7 +36,7 @@ enum Doctor: Command {
         var servers = daemon.servers
         servers += settings.profiles.values.compactMap { $0.url?.text }
         if let url = Environment.process["CANOPY_URL"] { servers.append(url) }
-        if servers.isEmpty { servers = [Login.standardServer] }
+        if servers.isEmpty { servers = [BaseURL.standard] }
         return Set(servers).sorted()
     }
 

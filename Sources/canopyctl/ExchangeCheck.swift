@@ -35,15 +35,21 @@ struct ExchangeCheck {
                 executable, job, until: .now + ExchangeCheck.patience(servers.count))
             findings = ExchangeCheck.findings(in: reports)
         } catch {
-            findings = [Finding(.exchange, .failed, "\(error)", fix: "\(executable) --version")]
+            let fix = error.code == EMFILE ? ExchangeCheck.raising : "\(executable) --version"
+            findings = [Finding(.exchange, .failed, "\(error)", fix: fix)]
         }
     }
+
+    /// The command that lets more files be opened.
+    private static let raising = "ulimit -n 1024"
 
     private static func findings(in reports: [Report]) -> [Finding] {
         for report in reports {
             switch report {
             case .ended(_, .document(let document)):
                 return [Finding(.exchange, .ok, "canopyd-exchange runs")] + read(document)
+            case .ended(_, .failed(let failure)) where failure.kind == .exchangeFailed:
+                return [Finding(.exchange, .failed, failure.detail, fix: raising)]
             case .ended(_, .failed(let failure)):
                 return [
                     Finding(.exchange, .ok, "canopyd-exchange runs"),
@@ -103,10 +109,10 @@ struct ExchangeCheck {
 
     private static func read(_ descriptor: Int32, until deadline: BootTime) -> [UInt8] {
         var received: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 16 << 10)
+        var chunk = [UInt8](repeating: 0, count: Limits.readBytes)
         var progress = Progress(
             "asking the keyring and the server", limit: Int((deadline - .now).wholeSeconds))
-        while received.count < FieldReader.largestMessage {
+        while received.count < Limits.messageBytes {
             let left = max(.zero, deadline - .now)
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             let pause = min(left, progress.pause).nanoseconds / 1_000_000 + 1

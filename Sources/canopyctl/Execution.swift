@@ -93,20 +93,17 @@ extension Execution {
             let writing = FileDescriptor(owning: pair[1])
             process = try start(arguments, adding: [], output: writing.number)
         }
-        let received = read(reading.number, until: deadline, limit: Execution.outputBytes)
+        let received = read(reading.number, until: deadline, limit: Limits.programOutputBytes)
         // It has ended, or is too late or too talkative to be of use.
         if received == nil { kill(process, SIGKILL) }
         return (wait(for: process), String(decoding: received ?? [], as: UTF8.self))
     }
 
-    /// A page of properties has a few hundred.
-    private static let outputBytes = 64 << 10
-
     /// Everything up to the end; nil if that does not come, or not within so many bytes.
     private static func read(_ descriptor: Int32, until deadline: BootTime, limit: Int) -> [UInt8]?
     {
         var received: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 4096)
+        var chunk = [UInt8](repeating: 0, count: Limits.readBytes)
         while received.count < limit {
             let left = max(.zero, deadline - .now)
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

@@ -62,13 +62,10 @@ enum Login: Command {
             guard !answer.isEmpty else { return }
             key = answer
             guard url == nil else { return }
-            let place = try Login.ask(terminal, "Server [\(Login.standardServer)]: ")
-            url = place.isEmpty ? Login.standardServer : place
+            let place = try Login.ask(terminal, "Server [\(BaseURL.standard)]: ")
+            url = place.isEmpty ? BaseURL.standard : place
         }
     }
-
-    /// Canopy's own server: CONTRACT, section 1.
-    static let standardServer = "https://auth.canopy-io.com"
 
     private static func ask(
         _ terminal: Terminal?, _ prompt: String

@@ -67,7 +67,6 @@ struct ReceivedProblem {
         case .credentialsRejected: "check the email, the password and the key, then try again"
         case .keyNotNative: "use a publishable key of the kind for native apps"
         case .keyringLocked: "unlock the keyring: everything goes on by itself then"
-        case .keyringUnavailable: "see to it that a Secret Service runs, such as gnome-keyring"
         case .serverUnreachable, .serverError: "canopyd keeps trying; see: canopyctl status"
         case .refused: "see: canopyctl status"
         case .throttled:
@@ -75,9 +74,11 @@ struct ReceivedProblem {
                 ?? "try again later"
         case .timeout: "the rotation goes on; try again, or wait longer with --timeout"
         case .forbidden: "see the [policy] sections of canopyd.conf"
-        case .storageFailed: "see to it that the state directory can be written"
         case .tooManyConnections: "try again when other programs have closed theirs"
-        case .badRequest, .notFound, .methodNotAllowed, .payloadTooLarge, .headerTooLarge, nil: nil
+        // The detail says what to do where no command does it.
+        case .keyringUnavailable, .storageFailed, .badRequest, .notFound, .methodNotAllowed,
+            .payloadTooLarge, .headerTooLarge, nil:
+            nil
         }
     }
 }

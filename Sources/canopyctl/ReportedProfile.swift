@@ -73,6 +73,9 @@ struct ReportedProfile: Sendable {
         }
     }
 
+    /// The last error in canopyd's words; nil without one.
+    var trouble: String? { errorDetail }
+
     /// What is not well, and what to do about it; nothing for a profile that is well.
     var explanation: [String] {
         var lines: [String] = []
@@ -87,10 +90,12 @@ struct ReportedProfile: Sendable {
         case .active, .refreshing: nil
         case .degraded: "cannot rotate now; the token in hand is good until it expires"
         case .keyringLocked: "the keyring is locked, so nothing can be rotated"
-        case .keyringUnavailable: "the keyring cannot be used, so nothing can be rotated"
+        case .keyringUnavailable:
+            "the keyring, or what it keeps of the profile, cannot be used: nothing can be rotated"
         case .offline: "there is no token in hand, and the server cannot be reached"
         case .refused: "the server refused to rotate; the session is kept"
-        case .storageFailed: "the state directory cannot be used, so nothing is rotated"
+        case .storageFailed:
+            "the state directory or canopyd-exchange cannot be used, so nothing is rotated"
         case .signInRequired: reason?.words ?? "the session has ended"
         case nil: "this canopyctl does not know the state; it may be older than canopyd"
         }
@@ -108,9 +113,10 @@ struct ReportedProfile: Sendable {
         case .active, .refreshing, nil: nil
         case .degraded, .offline: "nothing to do: it is tried again by itself"
         case .keyringLocked: "unlock the keyring: everything goes on by itself then"
-        case .keyringUnavailable: "see to it that a Secret Service runs, such as gnome-keyring"
         case .refused: "see the server's words; try again: canopyctl refresh\(option)"
-        case .storageFailed: "see to it that the state directory can be written"
+        // It depends on the cause, which the answer to a request knows.
+        case .keyringUnavailable, .storageFailed:
+            "what mends it is said by: canopyctl refresh\(option)"
         case .signInRequired: "sign in: canopyctl login\(option)"
         }
     }

@@ -1,4 +1,5 @@
 internal import CLinux
+internal import Glibc
 
 /// Standard error: words for people.
 enum StandardError {
@@ -15,6 +16,7 @@ enum StandardError {
             let written = bytes.withUnsafeBytes {
                 CLinux.write(STDERR_FILENO, $0.baseAddress.map { $0 + done }, bytes.count - done)
             }
+            if written < 0, errno == EINTR { continue }
             guard written > 0 else { return }
             done += written
         }

@@ -9,8 +9,8 @@ enum StandardInput {
         var buffer = SecretBuffer(in: .locked)
         while true {
             var count = 0
-            let chunk = Secret(capacity: 4096, in: .locked) { target in
-                count = CLinux.read(STDIN_FILENO, target.baseAddress, 4096)
+            let chunk = Secret(capacity: Limits.readBytes, in: .locked) { target in
+                count = CLinux.read(STDIN_FILENO, target.baseAddress, target.count)
                 return max(0, count)
             }
             if count < 0 {

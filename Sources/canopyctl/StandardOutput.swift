@@ -8,16 +8,10 @@ enum StandardOutput {
 
     /// Writes all of `bytes`; the caller's buffer is the only copy.
     static func write(_ bytes: UnsafeRawBufferPointer) throws(Complaint) {
-        var rest = bytes
-        while !rest.isEmpty {
-            let written = CLinux.write(STDOUT_FILENO, rest.baseAddress, rest.count)
-            if written < 0 {
-                let failure = SystemError.last("write", "standard output")
-                if failure.code == EINTR { continue }
-                throw Complaint(
-                    .failure, "the output cannot be written", detail: "\(failure)")
-            }
-            rest = UnsafeRawBufferPointer(rebasing: rest[written...])
+        do throws(SystemError) {
+            try LinuxSystem.StandardOutput.write(bytes)
+        } catch {
+            throw Complaint(.failure, "the output cannot be written", detail: "\(error)")
         }
     }
 

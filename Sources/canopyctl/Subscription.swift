@@ -16,7 +16,10 @@ final class Subscription {
     private let profile: ProfileName
     private var reader: EventReader?
     private var retryAt = BootTime.now
-    private var wait = TimeSpan.milliseconds(500)
+    private var wait = Subscription.firstWait
+
+    /// canopyd is back in less, where it is only started anew.
+    private static let firstWait = TimeSpan.milliseconds(Limits.subscriptionFirstRetryMilliseconds)
 
     /// Subscribes at once; throws if that fails, for there is nothing to come back to.
     init(_ profile: ProfileName) throws(Complaint) {
@@ -63,7 +66,7 @@ final class Subscription {
         guard retryAt <= .now else { return .nothing }
         do throws(Complaint) {
             reader = try client.subscribe(profile, seconds: Limits.clientGraceSeconds)
-            wait = .milliseconds(500)
+            wait = Subscription.firstWait
             return .events([])
         } catch {
             // It is told of at the loss, and what it is now is seen once it is back.

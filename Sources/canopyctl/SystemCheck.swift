@@ -18,7 +18,9 @@ enum SystemCheck {
         } catch {
             return Finding(
                 .runtimeDirectory, .failed, "\(error)",
-                fix: "sudo apt-get install libpam-systemd  # then log in again")
+                fix: SystemdVersion.isRunning
+                    ? "sudo apt-get install libpam-systemd  # then log in again"
+                    : "mkdir -p -m 700 ~/.local/run && export XDG_RUNTIME_DIR=~/.local/run")
         }
         guard let status = status(of: path) else {
             return Finding(
@@ -52,7 +54,8 @@ enum SystemCheck {
         guard let status = status(of: path) else {
             return Finding(
                 .socket, .failed, "\(SystemError.last("stat", path))",
-                fix: "systemctl --user enable --now canopyd.socket")
+                fix: SystemdVersion.isRunning
+                    ? "systemctl --user enable --now canopyd.socket" : DaemonCheck.startingByHand)
         }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
             return Finding(.socket, .failed, "\(path) is no socket", fix: "rm -i \(path)")
@@ -104,7 +107,7 @@ enum SystemCheck {
 
     /// Without lingering a user's services start at login and end at logout.
     private static func lingering() -> Finding {
-        guard access("/run/systemd/system", F_OK) == 0 else {
+        guard SystemdVersion.isRunning else {
             return Finding(.lingering, .skipped, "this machine was not started by systemd")
         }
         guard let name = userName() else {
@@ -126,8 +129,7 @@ enum SystemCheck {
 
     /// systemd/systemd#43361: before 256.3 the manager of a lingering user may be killed at logout.
     private static func systemd() -> Finding {
-        let path = "/run/systemd/system"
-        guard access(path, F_OK) == 0 else {
+        guard SystemdVersion.isRunning else {
             return Finding(.systemd, .skipped, "this machine was not started by systemd")
         }
         guard let version = SystemdVersion.installed() else {
@@ -153,7 +155,7 @@ enum SystemCheck {
     private static func userName() -> String? {
         do throws(SystemError) {
             let file = try FileDescriptor.open("/etc/passwd", O_RDONLY)
-            let bytes = try file.readAll(limit: 8 << 20, subject: "/etc/passwd")
+            let bytes = try file.readAll(limit: Limits.userListBytes, subject: "/etc/passwd")
             for line in bytes.split(separator: UInt8(ascii: "\n")) {
                 let fields = line.split(
                     separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
@@ -170,20 +172,17 @@ enum SystemCheck {
 
     // MARK: Memory
 
-    /// What canopyd and an exchange lock: two tokens of the largest size, and some.
-    private static let lockedBytes: UInt64 = 8 << 20
-
     private static func lockedMemory() -> Finding {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &limit) == 0 else {
             return Finding(.lockedMemory, .skipped, "\(SystemError.last("getrlimit"))")
         }
-        guard limit.rlim_cur < lockedBytes else {
+        guard limit.rlim_cur < Limits.lockedMemoryBytes else {
             return Finding(.lockedMemory, .ok, "secrets are kept out of swap space")
         }
         return Finding(
             .lockedMemory, .warning,
             "only \(limit.rlim_cur) bytes may be locked: large tokens could be written to swap space",
-            fix: "ulimit -l \(lockedBytes >> 10)")
+            fix: "ulimit -l \(Limits.lockedMemoryBytes >> 10)")
     }
 }

@@ -69,7 +69,7 @@ final class Terminal {
         _ prompt: String, hidden: Bool, into target: UnsafeMutableRawBufferPointer
     ) throws(Complaint) -> Int {
         while true {
-            let signals = BlockedSignals()
+            let signals = try BlockedSignals()
             // Before the prompt: whoever answers at once is not to be seen either.
             let echo = hidden ? EchoOff(descriptor) : nil
             let event: Int32?
@@ -149,7 +149,7 @@ private struct BlockedSignals: ~Copyable {
     private let descriptor: Int32
     private let before: sigset_t
 
-    init() {
+    init() throws(Complaint) {
         var blocked = sigset_t()
         var before = sigset_t()
         sigemptyset(&blocked)
@@ -157,6 +157,11 @@ private struct BlockedSignals: ~Copyable {
         sigprocmask(SIG_BLOCK, &blocked, &before)
         self.before = before
         descriptor = clinux_signalfd(&blocked)
+        guard descriptor >= 0 else {
+            let failure = SystemError.last("signalfd")
+            sigprocmask(SIG_SETMASK, &before, nil)
+            throw Complaint(.failure, "the terminal cannot be read", detail: "\(failure)")
+        }
     }
 
     /// The signal that came, or nil once there is something to read at `other`.

@@ -44,7 +44,7 @@ struct TokenFile {
     /// Where the file is, or is to be, all links followed.
     private func place() throws(Complaint) -> String {
         var place = path
-        for _ in 0..<TokenFile.links {
+        for _ in 0..<Limits.linksFollowed {
             var status = stat()
             // What cannot be looked at cannot be written either, and that says why.
             guard lstat(place, &status) == 0 else { return place }
@@ -66,9 +66,6 @@ struct TokenFile {
             .failure, "the token file cannot be written",
             detail: "\(path) is a link that leads to itself", cure: "remove it: rm \(path)")
     }
-
-    /// As many as the kernel follows (`path_resolution(7)`).
-    private static let links = 40
 
     private static func target(of link: String) -> String? {
         var target = [UInt8](repeating: 0, count: Int(PATH_MAX))

@@ -28,6 +28,10 @@ enum Watch: Command {
             let deadline = subscription.deadline
             try Watch.wait(
                 for: subscription.descriptor, until: min(deadline, handover.retryAt ?? deadline))
+            // As tail -f does, and not at the next rotation only.
+            if LinuxSystem.StandardOutput.readerHasGone {
+                LinuxSystem.StandardOutput.endWithReader()
+            }
             switch subscription.advance() {
             case .nothing:
                 break
@@ -48,9 +52,15 @@ enum Watch: Command {
         for descriptor: Int32, until deadline: BootTime
     ) throws(Complaint) {
         let left = max(.zero, deadline - .now)
-        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        var entries = [
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+            // That its reader goes is told unasked.
+            pollfd(
+                fd: LinuxSystem.StandardOutput.canLoseReader ? STDOUT_FILENO : -1, events: 0,
+                revents: 0),
+        ]
         // Rounded up, so that the last millisecond is not spent turning.
-        let ready = poll(&entry, 1, Int32(clamping: left.nanoseconds / 1_000_000 + 1))
+        let ready = poll(&entries, 2, Int32(clamping: left.nanoseconds / 1_000_000 + 1))
         if ready < 0, errno != EINTR {
             throw Complaint(
                 .failure, "canopyd cannot be waited for", detail: "\(SystemError.last("poll"))")

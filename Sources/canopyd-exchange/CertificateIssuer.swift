@@ -8,9 +8,6 @@ enum CertificateIssuer {
     /// How long asking may take: it is for the words alone.
     private static let patience = TimeSpan.seconds(5)
 
-    /// Bytes of a name that are shown.
-    private static let nameLength = 200
-
     /// Makes a connection of its own, without trust: nothing is sent on it, and nothing but the
     /// certificate read.
     ///
@@ -32,6 +29,6 @@ enum CertificateIssuer {
             let issuer = ccurl_certificate_field(handle, "Issuer")
         else { return nil }
         let name = CanopyClient.printable(String(cString: issuer))
-        return name.isEmpty ? nil : String(name.prefix(nameLength))
+        return name.isEmpty ? nil : String(name.prefix(Limits.shownIssuerCharacters))
     }
 }

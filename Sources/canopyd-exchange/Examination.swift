@@ -44,16 +44,27 @@ struct Examination {
                     .messageBus, .failed,
                     "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set, and the runtime "
                         + "directory has no socket named bus",
-                    fix: "sudo apt-get install dbus-user-session")
+                    fix: SystemdVersion.isRunning
+                        ? "sudo apt-get install dbus-user-session" : Examination.busByHand)
             ]
         }
         switch SecretServiceConnection.open() {
         case .failed(let failure):
-            return [Examination.noService(failure)]
+            // It was not even asked for: that is the bus's failure, or the user's wish.
+            guard failure.remedy == .examination else { return [Examination.noService(failure)] }
+            let fix = "systemctl --user restart dbus"
+            return [
+                Finding(
+                    .messageBus, .failed, failure.detail,
+                    fix: SystemdVersion.isRunning ? fix : Examination.busByHand)
+            ]
         case .found(let connection):
             return [Finding(.messageBus, .ok, "the session bus answers")] + service(connection)
         }
     }
+
+    /// A shell with a bus, for a keyring and canopyd to be started in.
+    private static let busByHand = "dbus-run-session -- \"$SHELL\""
 
     /// Where the bus is that systemd starts for every user.
     private var hasUserBus: Bool {

@@ -11,13 +11,14 @@ enum Exchange {
     private static let channelDescriptor: Int32 = 3
     private static let slotDescriptor: Int32 = 4
 
-    /// The server where neither the request nor the configuration names one.
-    private static let standardServer = "https://auth.canopy-io.com"
-
     static func main() {
-        if CommandLine.arguments.contains("--version") {
-            print("canopyd-exchange \(Version.text)")
-            return
+        if ProgramArguments.all.contains("--version") {
+            do throws(SystemError) {
+                return try StandardOutput.write("canopyd-exchange \(Version.text)\n")
+            } catch {
+                StandardError.write("canopyd-exchange: \(error)")
+                exit(1)
+            }
         }
         Hardening.apply()
         // A session of its own: what stops canopyd's terminal or group does not stop a rotation.
@@ -31,7 +32,27 @@ enum Exchange {
                 "canopyd-exchange is started by canopyd, and does nothing by itself")
             exit(EX_USAGE)
         }
+        if let failure = shortage() { return refuse(job, channel, failure) }
         run(job, channel, memory)
+    }
+
+    /// Why there is no use in beginning; nil if there is.
+    private static func shortage() -> Failure? {
+        do throws(SystemError) {
+            return try DescriptorLimit.raise().map {
+                Failure(
+                    .exchangeFailed, "canopyd-exchange: \($0); \(DescriptorLimit.Shortage.remedy)")
+            }
+        } catch {
+            return Failure(.exchangeFailed, "\(error)")
+        }
+    }
+
+    private static func refuse(_ job: Job, _ channel: Channel, _ failure: Failure) {
+        // An examination is nobody's, and a load may be of what is not known yet.
+        let profiles = job.kind == .examine ? [.standard] : job.profiles
+        for profile in profiles { channel.send(.ended(profile, .failed(failure))) }
+        if job.kind == .load { channel.send(.searched(failure)) }
     }
 
     private static func run(_ job: Job, _ channel: Channel, _ memory: SecretMemory) {
@@ -164,7 +185,7 @@ enum Exchange {
             return .rejected(Rejection(.malformed, "\(error)"))
         }
         do throws(BaseURL.Malformed) {
-            server = try BaseURL(credentials.baseURL ?? job.baseURL ?? standardServer)
+            server = try BaseURL(credentials.baseURL ?? job.baseURL ?? BaseURL.standard)
         } catch {
             return .rejected(Rejection(.malformed, "\(error)"))
         }

@@ -50,6 +50,17 @@ enum KeyringCall {
         return String(cString: text)
     }
 
+    /// Whether it is that no Secret Service is there to answer; else there is no bus, or it says no.
+    private static func meansNobody(_ error: ErrorSlot) -> Bool {
+        [
+            G_DBUS_ERROR_SERVICE_UNKNOWN, G_DBUS_ERROR_NAME_HAS_NO_OWNER, G_DBUS_ERROR_NO_REPLY,
+            G_DBUS_ERROR_TIMEOUT, G_DBUS_ERROR_TIMED_OUT, G_DBUS_ERROR_SPAWN_EXEC_FAILED,
+            G_DBUS_ERROR_SPAWN_FORK_FAILED, G_DBUS_ERROR_SPAWN_CHILD_EXITED,
+            G_DBUS_ERROR_SPAWN_CHILD_SIGNALED, G_DBUS_ERROR_SPAWN_FAILED,
+            G_DBUS_ERROR_SPAWN_SERVICE_NOT_FOUND,
+        ].contains { g_error_matches(error, g_dbus_error_quark(), gint($0.rawValue)) != 0 }
+    }
+
     private static func failure(_ error: ErrorSlot) -> Failure {
         guard let error else {
             return Failure(
@@ -66,6 +77,7 @@ enum KeyringCall {
                 error, g_dbus_error_quark(), gint(G_DBUS_ERROR_SERVICE_UNKNOWN.rawValue)) != 0
         return Failure(
             .keyringUnavailable,
-            isAbsent ? "no program offers the Secret Service on this bus (\(message))" : message)
+            isAbsent ? "no program offers the Secret Service on this bus (\(message))" : message,
+            remedy: meansNobody(error) ? nil : .examination)
     }
 }

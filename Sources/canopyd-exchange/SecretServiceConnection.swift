@@ -208,7 +208,7 @@ final class SecretServiceConnection {
         guard pid > 0 else { return String(cString: name) }
         do throws(SystemError) {
             let file = try FileDescriptor.open("/proc/\(pid)/comm", O_RDONLY)
-            let bytes = try file.readAll(limit: 64, subject: "comm")
+            let bytes = try file.readAll(limit: Limits.processFileBytes, subject: "comm")
             let comm = String(decoding: bytes.prefix { $0 != 10 }, as: UTF8.self)
             return KeyringOwner.processName(comm, startedWith: firstWords(of: pid))
         } catch {
@@ -221,9 +221,8 @@ final class SecretServiceConnection {
         do throws(SystemError) {
             let file = try FileDescriptor.open("/proc/\(pid)/cmdline", O_RDONLY)
             // The names that are looked for are at its beginning, however long it is.
-            var start = [UInt8](repeating: 0, count: 4096)
-            let count = Glibc.read(file.number, &start, start.count)
-            return start.prefix(max(0, count)).split(separator: 0).map {
+            let start = try file.readStart(of: Limits.commandLineBytes, subject: "cmdline")
+            return start.split(separator: 0).map {
                 String(decoding: $0, as: UTF8.self)
             }
         } catch {

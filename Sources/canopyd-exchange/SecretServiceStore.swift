@@ -232,7 +232,9 @@ final class SecretServiceStore {
         case .found(nil):
             // Unlocked, found, and no secret was sent: to be told from an empty one.
             return .failed(
-                Failure(.keyringUnavailable, "the keyring did not send the item's secret"))
+                Failure(
+                    .keyringUnavailable, "the keyring did not send the item's secret",
+                    remedy: .examination))
         case .found(let sent?):
             value = sent
         }
@@ -252,13 +254,12 @@ final class SecretServiceStore {
                         .keyringUnavailable,
                         "the stored session was written by a later version of canopyd "
                             + "(format \(version)); use that version, or give the session up with "
-                            + "canopyctl logout --local"))
+                            + "canopyctl logout --local", remedy: .laterVersion))
             case .malformed(let member):
                 return .failed(
                     Failure(
                         .keyringUnavailable,
-                        "the stored session is damaged at \"\(member)\"; "
-                            + "sign out with --local and sign in again"))
+                        "the stored session is damaged at \"\(member)\"", remedy: .signInAnew))
             }
         }
     }

@@ -20,7 +20,8 @@ enum Unresponsive {
     /// From now on, ending tells that the keyring does not answer, for each of `profiles`.
     static func prepare(_ channel: Channel, for profiles: [ProfileName]) {
         let failure = Failure(
-            .keyringUnavailable, "the message bus accepts connections and does not answer")
+            .keyringUnavailable, "the message bus accepts connections and does not answer",
+            remedy: .examination)
         let reports = profiles.map { Report.ended($0, .failed(failure)) }
         words.withLock { $0 = Words(channel: channel, last: reports) }
     }

@@ -100,7 +100,9 @@ extension Agent {
         switch search {
         case .running:
             search = .failed(
-                Failure(.keyringUnavailable, "the keyring could not be searched: \(words)"),
+                Failure(
+                    .keyringUnavailable, "the keyring could not be searched: \(words)",
+                    remedy: .examination),
                 at: now.boot)
         case .due, .done, .failed:
             break

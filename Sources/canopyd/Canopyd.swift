@@ -16,11 +16,9 @@ enum Canopyd {
         let configuration = configuration(options)
         switch options.action {
         case .showHelp:
-            print(Options.usage)
-            exit(0)
+            show(Options.usage)
         case .showVersion:
-            print("canopyd \(Version.text)\n")
-            exit(0)
+            show("canopyd \(Version.text)\n")
         case .checkConfiguration:
             exit(check(configuration) ? 0 : 1)
         case .serve:
@@ -60,7 +58,9 @@ enum Canopyd {
         Hardening.leaveCrashesToTheKernel()
         umask(0o077)
         _ = clinux_overwrite_freed_memory()
-        try DescriptorLimit.raise()
+        if let shortage = try DescriptorLimit.raise() {
+            throw Unusable(description: "\(shortage); \(DescriptorLimit.Shortage.remedy)")
+        }
         // Whoever reads our log may go away.
         signal(SIGPIPE, SIG_IGN)
         // They mean nothing here, and would end us: a script that wakes up every daemon of the
@@ -279,8 +279,15 @@ enum Canopyd {
 
     // MARK: Words
 
-    private static func print(_ text: String) {
-        _ = text.withCString { write(STDOUT_FILENO, $0, strlen($0)) }
+    /// Writes the text to standard output, and ends.
+    private static func show(_ text: String) -> Never {
+        do throws(SystemError) {
+            try StandardOutput.write(text)
+            exit(0)
+        } catch {
+            complain("\(error)")
+            exit(1)
+        }
     }
 
     private static func complain(_ text: String) {

@@ -1,6 +1,4 @@
 internal import AgentCore
-internal import CLinux
-internal import Glibc
 internal import LinuxSystem
 
 /// Where the configuration is read from, and what it says on top of the command line.
@@ -27,16 +25,18 @@ struct Configuration {
     /// Reads the file; without one, the defaults.
     func read() -> Outcome {
         guard let path else { return .read(Settings(), warnings: []) }
-        do throws(SystemError) {
-            guard let bytes = try contents(of: path) else {
+        do throws(ConfigurationFile.Fault) {
+            guard let bytes = try ConfigurationFile.read(path) else {
                 guard isNamed else { return .read(Settings(), warnings: []) }
-                return .unusable(["\(path): there is no such file"])
+                return .unusable([
+                    "\(path): there is no such file; name another, or leave out --config"
+                ])
             }
             let parsed = bytes.withUnsafeBytes { Settings.parse($0, file: path) }
             guard parsed.errors.isEmpty else {
-                return .unusable((parsed.errors + parsed.warnings).map(\.description))
+                return .unusable(Settings.lines(parsed.errors + parsed.warnings))
             }
-            var warnings = parsed.warnings.map(\.description)
+            var warnings = Settings.lines(parsed.warnings)
             warnings += PolicyFiles.remarks(on: parsed.settings).map { "\(path): \($0)" }
             if !parsed.settings.executablesAllowed.isEmpty, UserNamespace.isOwn {
                 warnings.append("\(path): \(UserNamespace.blindness)")
@@ -50,48 +50,5 @@ struct Configuration {
         } catch {
             return .unusable([error.description])
         }
-    }
-
-    /// The file's bytes; nil if there is no such file.
-    ///
-    /// Of one that is too large, more than is allowed and not all.
-    private func contents(of path: String) throws(SystemError) -> [UInt8]? {
-        // Not to hang on a FIFO; reading a directory fails by itself.
-        let descriptor = clinux_open(path, O_RDONLY | O_NONBLOCK, 0)
-        guard descriptor >= 0 else {
-            let failure = SystemError.last("open", path)
-            // A link that leads nowhere is no wish to do without what it led to.
-            guard failure.code == ENOENT || failure.code == ENOTDIR, !isLink(path),
-                !isLostLink(Directory.parent(of: path))
-            else { throw failure }
-            return nil
-        }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw .last("fstat", path) }
-        // Nobody may have written to it yet, and nothing read is no file without sections.
-        guard status.st_mode & S_IFMT != S_IFIFO else {
-            throw SystemError("read a FIFO", code: EINVAL, subject: path)
-        }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 16 << 10)
-        while bytes.count <= Limits.configurationBytes {
-            let count = Glibc.read(descriptor, &chunk, chunk.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw .last("read", path) }
-            guard count > 0 else { break }
-            bytes += chunk[..<count]
-        }
-        return bytes
-    }
-
-    private func isLink(_ path: String) -> Bool {
-        var status = stat()
-        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
-    }
-
-    private func isLostLink(_ path: String) -> Bool {
-        var status = stat()
-        return isLink(path) && stat(path, &status) != 0
     }
 }

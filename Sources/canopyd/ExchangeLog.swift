@@ -16,8 +16,7 @@ enum ExchangeLog {
             let generation = (JournalField.generation, String(session.header.generation))
             if let failure = session.storeFailure {
                 let code = Refusals.code(of: failure)
-                guard profile.complaint != code else { return }
-                profile.complaint = code
+                guard profile.complaints.insert(code).inserted else { return }
                 Journal.write(
                     .successorUnstored, (.profile, name), generation, (.code, code.rawValue),
                     (.error, failure.detail), seconds)
@@ -41,13 +40,12 @@ enum ExchangeLog {
                 (.error, failure.detail), seconds)
         case .failed(let failure):
             let code = Refusals.code(of: failure)
-            let event: JournalEvent =
-                profile.complaint == code ? .exchangeFailing : .exchangeFailed
-            profile.complaint = code
+            let isNews = profile.complaints.insert(code).inserted
+            let event: JournalEvent = isNews ? .exchangeFailed : .exchangeFailing
             Journal.write(
                 event, (.profile, name), (.code, code.rawValue), (.error, failure.detail), seconds)
         case .signInRequired(let reason, let words, _):
-            profile.complaint = nil
+            profile.complaints = []
             Journal.write(
                 .signInRequired, (.profile, name), (.reason, reason.rawValue),
                 (.code, Problem.Code.signInRequired.rawValue), (.error, words), seconds)
@@ -75,8 +73,8 @@ enum ExchangeLog {
     }
 
     private static func recovered(_ profile: ServedProfile) {
-        guard profile.complaint != nil else { return }
-        profile.complaint = nil
+        guard !profile.complaints.isEmpty else { return }
+        profile.complaints = []
         Journal.write(.recovered, (.profile, profile.name.text))
     }
 

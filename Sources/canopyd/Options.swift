@@ -1,6 +1,7 @@
 internal import AgentCore
 internal import CLinux
 internal import Glibc
+internal import LinuxSystem
 
 /// What the command line says.
 struct Options {
@@ -50,12 +51,12 @@ struct Options {
         clinux_reset_options()
         while true {
             let letter = getopt_long(
-                CommandLine.argc, CommandLine.unsafeArgv, ":s:c:hV", long, nil)
+                ProgramArguments.count, ProgramArguments.vector, ":s:c:hV", long, nil)
             guard letter != -1 else { break }
             let argument = clinux_optarg().map { String(cString: $0) } ?? ""
             switch Character(UnicodeScalar(UInt8(truncatingIfNeeded: letter))) {
-            case "s": options.socket = argument
-            case "c": options.configuration = argument
+            case "s": options.socket = try path(argument, of: "--socket")
+            case "c": options.configuration = try path(argument, of: "--config")
             case "k": options.action = .checkConfiguration
             case "h": options.action = .showHelp
             case "V": options.action = .showVersion
@@ -71,15 +72,20 @@ struct Options {
                 throw Misuse(text: "there is no option \(last())")
             }
         }
-        guard clinux_optind() == CommandLine.argc else {
+        guard clinux_optind() >= ProgramArguments.count else {
             throw Misuse(
-                text: "there is no argument '\(CommandLine.arguments[Int(clinux_optind())])'")
+                text: "there is no argument '\(ProgramArguments.all[Int(clinux_optind())])'")
         }
         return options
     }
 
+    private static func path(_ argument: String, of option: String) throws(Misuse) -> String {
+        guard !argument.isEmpty else { throw Misuse(text: "\(option) is empty; it takes a path") }
+        return argument
+    }
+
     /// The word that getopt stopped at.
     private static func last() -> String {
-        CommandLine.arguments[max(1, Int(clinux_optind()) - 1)]
+        ProgramArguments.all[max(1, Int(clinux_optind()) - 1)]
     }
 }

@@ -60,8 +60,10 @@ final class ServedProfile {
     private var clearedGeneration: Generation?
     private var clearances: UInt32 = 0
 
-    /// What the log was last told is wrong; nil while nothing is.
-    var complaint: Problem.Code?
+    /// What the log was told is wrong since it was last well; empty while it is.
+    ///
+    /// All of it: an outage whose cause goes back and forth is no new one each time.
+    var complaints: Set<Problem.Code> = []
 
     /// What subscribers were told last.
     var published: (state: ProfileState, generation: Generation?, failure: Failure?)?

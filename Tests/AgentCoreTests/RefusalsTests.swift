@@ -25,8 +25,49 @@ struct RefusalsTests {
         #expect(problem.detail == "the cause")
         // A session by cookie is not asked for again, so there is nothing to wait for.
         #expect(problem.retryAfter == (kind == .notNative ? nil : 2))
-        let hasFix = kind != .throttled && expected != .storageFailed
+        let hasFix = kind != .throttled && kind != .storageFailed
         #expect((problem.fix != nil) == hasFix)
+        // That the exchange cannot run is nothing that space in the state directory mends.
+        if kind == .exchangeFailed { #expect(problem.fix == "canopyctl doctor") }
+    }
+
+    @Test(
+        "What mends the cause wins over what mends its kind, whichever refusal names it",
+        arguments: Failure.Remedy.allCases)
+    func remedies(_ remedy: Failure.Remedy) throws {
+        let expected: String? =
+            switch remedy {
+            case .signInAnew:
+                "canopyctl logout --local --profile work && canopyctl login --profile work"
+            case .laterVersion: nil
+            case .secretService: KeyringOwner.backEndFix
+            case .examination: "canopyctl doctor"
+            }
+        let keeper = KeyringOwner(process: "gnome-keyring-daemon")
+        for kind in [Failure.Kind.keyringUnavailable, .storageFailed, .successorUnstored] {
+            let failure = Failure(kind, "the cause", remedy: remedy)
+            let refusal = Refusal.failed(failure, retryAfter: .zero, expired: nil)
+            let work = try profile()
+            for problem in [
+                Refusals.problem(failure, work, keptBy: keeper),
+                Refusals.problem(refusal, work, keptBy: keeper),
+                Refusals.signOutFailed(failure, work, keptBy: keeper),
+                Refusals.revocationFailed(failure, work, keptBy: keeper),
+            ] { #expect(problem.fix == expected) }
+        }
+        let standard = Refusals.problem(
+            Failure(.keyringUnavailable, "damaged", remedy: .signInAnew), .standard, keptBy: keeper)
+        #expect(standard.fix == "canopyctl logout --local && canopyctl login")
+    }
+
+    @Test("One item that is of no use says nothing of the keyring that holds it")
+    func standing() {
+        let well = KeyringStanding(.ok, owner: "gnome-keyring-daemon")
+        for remedy in Failure.Remedy.allCases {
+            let failure = Failure(.keyringUnavailable, "the cause", remedy: remedy)
+            let isAboutItem = [.signInAnew, .laterVersion].contains(remedy)
+            #expect(well.after(failure).state == (isAboutItem ? .ok : .unavailable))
+        }
     }
 
     @Test(

@@ -47,7 +47,7 @@ struct StatusTests {
             case .active, .refreshing: (0, state.rawValue)
             case .degraded: (0, "good until it expires")
             case .keyringLocked: (5, "unlock the keyring")
-            case .keyringUnavailable: (5, "Secret Service")
+            case .keyringUnavailable: (5, "what mends it is said by: canopyctl refresh --profile p")
             case .offline: (6, "tried again by itself")
             case .refused: (6, "canopyctl refresh --profile p")
             case .storageFailed: (1, "state directory")

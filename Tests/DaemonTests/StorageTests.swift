@@ -170,6 +170,10 @@ struct StorageTests {
         let refused = try stage.token("broken")
         #expect(refused.status >= 400)
         #expect(try refused.code == damage.code)
+        try damage.expectFix(refused)
+        // It is one item's trouble, and not the keyring's.
+        let status = try stage.ask("GET", "/v1/status").json
+        #expect(try status.object("keyring").text("state") == "ok")
         _ = try stage.goodToken("whole")
         try stage.expectRotation("whole")
         #expect(try stage.ask("GET", "/v1/profiles").json.objects("profiles").count == 2)
@@ -215,6 +219,21 @@ struct StorageTests {
                 try stage.double.put(newer, into: profile)
             case .oddState:
                 try Data("{".utf8).write(to: URL(fileURLWithPath: statePath(profile, stage)))
+            }
+        }
+
+        /// The command that is told is the one that mends it, and no other.
+        func expectFix(_ refused: Stage.Answer) throws {
+            switch self {
+            case .cutItem, .oddItem:
+                #expect(
+                    try refused.json.text("fix")
+                        == "canopyctl logout --local --profile broken && "
+                        + "canopyctl login --profile broken")
+            case .emptyItem:
+                #expect(try refused.json.text("fix") == "canopyctl login --profile broken")
+            case .newerItem, .oddState:
+                #expect(!(try refused.json.has("fix")))
             }
         }
 

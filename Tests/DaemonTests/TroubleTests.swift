@@ -54,6 +54,37 @@ struct TroubleTests {
         try stage.server.expectNoIncident()
     }
 
+    @Test("An outage whose cause goes back and forth is told once for each cause")
+    func alternating() throws {
+        let person = SandboxServer.Person.ada
+        let stage = try Stage()
+        try stage.desktop.directory.write("[log]\nLevel=debug\n", "conf/canopyd/canopyd.conf")
+        try stage.killAndRestart()
+        try stage.logIn()
+        func lines(_ text: String) -> Int {
+            stage.daemon.words.components(separatedBy: text + ": ").count - 1
+        }
+        try stage.server.setActive(person, false)
+        for turn in 1...3 {
+            try stage.server.plan("status-429", #","retry_after":"1""#)
+            try eventually("it is told to wait") { try stage.refresh().code == "throttled" }
+            try eventually("it is refused") { try stage.refresh().code == "refused" }
+            try eventually("it is told of, turn \(turn)") {
+                lines("An exchange failed") + lines("An exchange failed again") >= 2 * turn
+            }
+        }
+        #expect(lines("An exchange failed") == 2)
+        try stage.server.setActive(person, true)
+        try stage.expectRotation()
+        #expect(lines("Exchanges work again") == 1)
+        // The next outage is told anew.
+        try stage.server.setActive(person, false)
+        try eventually("it is refused again") {
+            _ = try stage.refresh()
+            return lines("An exchange failed") == 3
+        }
+    }
+
     @Test("B04: a name that does not resolve is told as such, and presents nothing")
     func unresolvable() throws {
         let stage = try Stage()

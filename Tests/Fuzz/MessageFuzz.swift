@@ -6,7 +6,7 @@ enum MessageFuzz {
         case .malformed: law(bytes.count >= 4, "four bytes say how long a message is")
         case .length(let length):
             law(
-                (5...FieldReader.largestMessage + 4).contains(length), "a message has its limit")
+                (5...Limits.messageBytes + 4).contains(length), "a message has its limit")
         }
         if let job = Job(decoding: bytes, in: .ordinary) {
             body(of: job.encoded(in: .ordinary)) { again in

@@ -1,8 +1,9 @@
 # What the journal has of canopyd: fields, messages with an explanation, no secret, no flood. Read by
 # scripts/systemd-test.
 
+# How many lines there are of a kind, and with more fields where they are given.
 lines_of() {
-    user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$1 -o cat --no-pager | wc -l"
+    user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$1 ${*:2} -o cat --no-pager | wc -l"
 }
 token_digest() { user 'canopyctl token' | sha256sum; }
 
@@ -30,22 +31,24 @@ catalogue() {
 check "journalctl -x explains it, with the profile's name" catalogue
 
 failures_once() {
-    local turn before
-    before=$(lines_of exchange_failed)
+    local turn before away=CANOPYD_CODE=server_unreachable
+    before=$(lines_of exchange_failed $away)
     server_away
     for turn in 1 2 3; do user 'canopyctl refresh 2>/dev/null' || :; done
-    within 60 eval '[ "$(lines_of exchange_failing)" -ge 2 ]'
-    same "$(journal_fields exchange_failed CANOPYD_PROFILE CANOPYD_CODE PRIORITY)" \
-        "default server_unreachable 4" "profile, code and priority of a failure"
+    within 60 eval '[ "$(lines_of exchange_failing $away)" -ge 2 ]'
     server_back
     within 60 eval 'same "$(status_line)" "Serving; active: default" "STATUS"'
-    same "$(($(lines_of exchange_failed) - before))" 1 "the number of warnings of an outage"
+    # A busy machine may find its keyring slow meanwhile, which is another outage.
+    within 10 eval '[ "$(lines_of recovered)" -ge 1 ]'
+    same "$(($(lines_of exchange_failed $away) - before))" 1 "the number of warnings of an outage"
+    same "$(journal_fields "exchange_failed $away" CANOPYD_PROFILE PRIORITY)" "default 4" \
+        "profile and priority of a failure"
     same "$(journal_fields recovered CANOPYD_PROFILE PRIORITY)" "default 6" "what tells of its end"
 }
 check "an outage is one warning, however often it is tried again, and one line at its end" failures_once
 
 quiet_when_well() {
-    local before granted
+    local before granted generation
     user 'printf "[log]\nLevel=info\n" >~/.config/canopyd/canopyd.conf
     systemctl --user reload canopyd.service'
     within 10 eval '[ "$(lines_of configuration_read)" -ge 1 ]'
@@ -61,9 +64,10 @@ quiet_when_well() {
     within 30 eval '[ "$(user "canopyctl token --json" | value generation)" -ge 3 ]'
     user 'canopyctl token >/dev/null'
     same "$(other_lines)" "$before" "the number of lines after three rotations"
-    # One program asked, in four generations at the most.
+    # One program asked, of each generation up to the present one at the most.
+    generation=$(user 'canopyctl token --json' | value generation)
     [ $(($(lines_of granted) - granted)) -ge 1 ]
-    [ $(($(lines_of granted) - granted)) -le 4 ]
+    [ $(($(lines_of granted) - granted)) -le $((generation + 1)) ]
 }
 check "three rotations and many requests leave no line but one for a program's first token of each" quiet_when_well
 

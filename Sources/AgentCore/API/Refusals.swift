@@ -32,8 +32,27 @@ package enum Refusals {
         return Problem(
             code, failure.detail + age, profile: profile,
             retryAfter: wait.map { max(1, ($0 + TimeSpan(nanoseconds: 999_999_999)).wholeSeconds) },
-            fix: fix(code, profile, keptBy: keeper))
+            fix: fix(failure, code, profile, keptBy: keeper))
     }
+
+    private static func fix(
+        _ failure: Failure, _ code: Problem.Code, _ profile: ProfileName,
+        keptBy keeper: KeyringOwner?
+    ) -> String? {
+        switch failure.remedy {
+        case .signInAnew:
+            let named = profile == .standard ? "" : " --profile \(profile)"
+            return "canopyctl logout --local\(named) && \(signingIn(profile))"
+        case .laterVersion: return nil
+        case .secretService: return KeyringOwner.backEndFix
+        case .examination: return examining
+        case nil:
+            return failure.kind == .exchangeFailed ? examining : fix(code, profile, keptBy: keeper)
+        }
+    }
+
+    /// The command that finds what is wrong with the machine.
+    private static let examining = "canopyctl doctor"
 
     package static func signInRequired(_ reason: SignInReason, _ profile: ProfileName) -> Problem {
         let detail =

@@ -50,7 +50,7 @@ package enum RequestFault: Error, Equatable, Sendable {
             case .foldedLine:
                 "A header line starts with a space; a header may not go on in a second line."
             case .contentLength:
-                "Content-Length is not a number of at most 18 digits."
+                "Content-Length is not a whole number, or has far too many digits."
             case .repeatedContentLength:
                 "There is more than one Content-Length."
             case .transferEncoding:

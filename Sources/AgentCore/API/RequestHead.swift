@@ -320,8 +320,9 @@ private struct RequestHeadPass {
     }
 
     private func length(_ value: Range<Int>) throws(RequestFault) -> Int {
-        // 18 digits fit, whatever they are.
-        guard (1...18).contains(value.count) else { throw .malformed(.contentLength) }
+        guard (1...Limits.numberDigits).contains(value.count) else {
+            throw .malformed(.contentLength)
+        }
         var length = 0
         for index in value {
             guard isDigit(bytes[index]) else { throw .malformed(.contentLength) }

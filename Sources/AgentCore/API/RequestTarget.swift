@@ -145,9 +145,9 @@ package struct EncodedText {
         return text
     }
 
-    /// A number of 1 to 18 digits and nothing else; nil otherwise.
+    /// A number of at most ``Limits/numberDigits`` and nothing else; nil otherwise.
     package var wholeNumber: Int64? {
-        guard (1...18).contains(bytes.count) else { return nil }
+        guard (1...Limits.numberDigits).contains(bytes.count) else { return nil }
         var number: Int64 = 0
         for byte in bytes {
             guard ASCII.isDigit(byte) else { return nil }

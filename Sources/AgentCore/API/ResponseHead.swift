@@ -123,9 +123,9 @@ package struct ResponseHead: Equatable, Sendable {
         return status
     }
 
-    /// At most 10 digits, which is far above every limit and cannot overflow.
+    /// Far above every limit of what it is for.
     private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> Int? {
-        guard (1...10).contains(digits.count) else { return nil }
+        guard (1...Limits.numberDigits).contains(digits.count) else { return nil }
         var result = 0
         for digit in digits {
             guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) else { return nil }

@@ -91,8 +91,10 @@ package enum Router {
             (request) throws(Problem) in
             .token(
                 try request.profileParameter ?? .standard,
-                minimumValidity: try request.parameters.number(.minimumValidity, 0...maximumSpan)
-                    .map(TimeSpan.seconds),
+                minimumValidity: try request.parameters.number(
+                    .minimumValidity, 0...Limits.validityMaximumSeconds
+                )
+                .map(TimeSpan.seconds),
                 timeout: try request.timeout, asText: request.accept == .text)
         },
         Line(.get, "/v1/profiles") { (_) throws(Problem) in .profiles },
@@ -131,9 +133,6 @@ package enum Router {
         Line(.get, "/v1/status") { (_) throws(Problem) in .status },
         Line(.get, "/v1/metrics") { (_) throws(Problem) in .metrics },
     ]
-
-    /// Seconds that can be asked for: the largest whole number that every JSON reader keeps.
-    private static let maximumSpan: Int64 = 1 << 53
 
     // MARK: What a line's closure reads
 
@@ -307,8 +306,9 @@ extension RequestHead.Method {
 /// The start of a text that somebody else wrote, for a message.
 private func readable(_ text: String) -> String {
     var result = ""
-    for scalar in text.unicodeScalars.prefix(40) {
+    for scalar in text.unicodeScalars.prefix(Limits.shownParameterCharacters) {
         result.unicodeScalars.append(scalar.value < 0x20 || scalar.value == 0x7F ? "?" : scalar)
     }
-    return text.unicodeScalars.count > 40 ? result + "…" : result
+    let isWhole = text.unicodeScalars.count <= Limits.shownParameterCharacters
+    return isWhole ? result : result + "…"
 }

@@ -51,6 +51,13 @@ package struct Settings: Equatable, Sendable {
         package var description: String { "\(file):\(line): \(text)" }
     }
 
+    /// The remarks as they are shown: of very many the first, and how many more there are.
+    package static func lines(_ remarks: [Remark]) -> [String] {
+        let lines = remarks.prefix(Limits.configurationRemarks).map(\.description)
+        let rest = remarks.count - lines.count
+        return rest > 0 ? lines + ["\(remarks[0].file): \(rest) more lines are like that"] : lines
+    }
+
     /// A file, read to its end whatever is wrong with it.
     package struct Parsed: Equatable, Sendable {
         /// Complete only without errors; with one, what was in force stays in force.
@@ -71,7 +78,15 @@ package struct Settings: Equatable, Sendable {
         var pass = SettingsPass(file: file)
         guard bytes.count <= Limits.configurationBytes else {
             pass.refuse(
-                "the file has \(bytes.count) bytes; \(Limits.configurationBytes) are allowed")
+                "the file has more than \(Limits.configurationBytes) bytes, and a configuration has "
+                    + "some hundreds: another file is meant")
+            return pass.parsed
+        }
+        if let nul = bytes.firstIndex(of: 0) {
+            pass.refuseWhole(
+                at: bytes[..<nul].count { $0 == UInt8(ascii: "\n") } + 1,
+                "the line has a NUL byte, which no text in UTF-8 has: the file is damaged, in "
+                    + "UTF-16, or another one is meant")
             return pass.parsed
         }
         for statement in INIStatement.all(in: bytes) {
@@ -126,6 +141,12 @@ private struct SettingsPass {
                 "[policy \(name)] names no program, so that none may use the profile's session; "
                     + "without the section every program of this user may")
         }
+    }
+
+    /// Refuses the file for what one line of it has.
+    mutating func refuseWhole(at line: Int, _ text: String) {
+        self.line = line
+        refuse(text)
     }
 
     mutating func refuse(_ text: String) {
@@ -291,11 +312,12 @@ private struct SettingsPass {
     /// one character with a thousand accents would be.
     private func shown(_ text: String) -> String {
         var shown = ""
-        for scalar in text.unicodeScalars.prefix(100) {
+        for scalar in text.unicodeScalars.prefix(Limits.shownConfigurationCharacters) {
             let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
             shown.unicodeScalars.append(isControl ? " " : scalar)
         }
-        return text.unicodeScalars.count <= 100 ? shown : shown + "…"
+        let isWhole = text.unicodeScalars.count <= Limits.shownConfigurationCharacters
+        return isWhole ? shown : shown + "…"
     }
 
     // MARK: Values

@@ -1,5 +1,8 @@
 /// Where a Canopy server is: `https://host[:port][/path]`, or `http://` on this machine itself.
 package struct BaseURL: Hashable, Sendable, CustomStringConvertible {
+    /// Canopy's own server, where nothing names another.
+    package static let standard = "https://auth.canopy-io.com"
+
     /// The URL without a slash at its end.
     package let text: String
 
@@ -69,7 +72,7 @@ package struct BaseURL: Hashable, Sendable, CustomStringConvertible {
             end = authority.firstIndex(of: ":") ?? authority.endIndex
             let host = authority[..<end]
             guard let first = host.first, first != "-", first != ".",
-                host.utf8.count <= 253,
+                host.utf8.count <= Limits.hostNameBytes,
                 host.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "-" || $0 == "." })
             else { throw .badHost }
         }

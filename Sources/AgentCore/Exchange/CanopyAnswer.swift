@@ -130,7 +130,7 @@ extension CanopyAnswer {
     package func waitTold(at now: Moment) -> TimeSpan? {
         guard let retryAfter else { return nil }
         if let seconds = Int64(retryAfter) {
-            return seconds >= 0 ? .seconds(min(seconds, 1 << 32)) : nil
+            return seconds >= 0 ? .seconds(min(seconds, Limits.retryAfterSeconds)) : nil
         }
         guard let until = Timestamp.http(retryAfter) else { return nil }
         let from = date.flatMap(Timestamp.http) ?? now.wall

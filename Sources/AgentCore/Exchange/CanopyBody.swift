@@ -94,11 +94,11 @@ package struct CanopyBody {
 
     package var tokenType: String? { member("token_type")?.string }
 
-    /// `expires_in`; nil unless it is a positive number of seconds below ten years.
+    /// `expires_in`; nil unless it is a positive number of seconds within the limit.
     package var lifetime: TimeSpan? {
-        guard let seconds = member("expires_in")?.int, (1...315_360_000).contains(seconds) else {
-            return nil
-        }
+        guard let seconds = member("expires_in")?.int,
+            (1...Limits.tokenLifetimeSeconds).contains(seconds)
+        else { return nil }
         return .seconds(seconds)
     }
 
@@ -156,7 +156,7 @@ package struct CanopyBody {
     }
 
     private static func start(of text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.prefix(300)))
+        String(String.UnicodeScalarView(text.unicodeScalars.prefix(Limits.shownServerCharacters)))
     }
 
     private func repeatsSecret(_ text: String) -> Bool {

@@ -52,15 +52,12 @@ package struct FieldReader {
     private var fields: [(tag: UInt8, range: Range<Int>)] = []
     private let bytes: UnsafeRawBufferPointer
 
-    /// The largest message: a session document or two tokens of the largest size, and some.
-    package static let largestMessage = 4 * Limits.tokenBytes
-
     /// How long the message is that starts with these bytes, its length included; nil if fewer than
     /// four bytes are there, or it is longer than any message may be.
     package static func length(_ bytes: UnsafeRawBufferPointer) -> LengthReading {
         guard bytes.count >= 4 else { return .incomplete }
         let length = Int(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)))
-        guard length >= 1, length <= largestMessage else { return .malformed }
+        guard length >= 1, length <= Limits.messageBytes else { return .malformed }
         return .length(length + 4)
     }
 

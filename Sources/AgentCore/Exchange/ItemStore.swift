@@ -39,7 +39,8 @@ package struct ItemStore<World: ExchangeWorld> {
             return try world.syncKeyring()
         case .found:
             return Failure(
-                .keyringUnavailable, "the keyring returned something else than was stored in it")
+                .keyringUnavailable, "the keyring returned something else than was stored in it",
+                remedy: .examination)
         }
     }
 

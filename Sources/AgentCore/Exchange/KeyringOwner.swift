@@ -24,11 +24,11 @@ package struct KeyringOwner: Equatable, Sendable {
     private static let prompting =
         "secret-tool search --unlock xdg:schema com.canopy-io.canopyd.session"
 
-    /// The whole name of a process of which the kernel keeps 15 bytes (`comm`).
+    /// The whole name of a process of which the kernel keeps ``Limits/processNameBytes`` (`comm`).
     ///
     /// `words` are what it was started with: the program's path, or an interpreter's and its script's.
     package static func processName(_ comm: String, startedWith words: [String]) -> String {
-        guard comm.utf8.count >= 15 else { return comm }
+        guard comm.utf8.count >= Limits.processNameBytes else { return comm }
         for word in words.prefix(2) {
             let name = word.split(separator: "/").last ?? ""
             if name.hasPrefix(comm) { return String(name) }
@@ -38,6 +38,7 @@ package struct KeyringOwner: Equatable, Sendable {
 
     /// What is known of the process by its name, whole or cut off.
     package init(process: String) {
+        let kept = "\(RotationTiming.lateStoreHold.wholeSeconds) s"
         switch process {
         case let name where name.hasPrefix("gnome-keyring"):
             self.init(
@@ -47,21 +48,21 @@ package struct KeyringOwner: Equatable, Sendable {
             self.init(
                 name: "KWallet", writesAtOnce: false,
                 limit: "KWallet writes 5 s after it says so, and after a login it counts as locked "
-                    + "until a program has asked for it: canopyd keeps for 15 s what it stored, and "
+                    + "until a program has asked for it: canopyd keeps for \(kept) what it stored, and "
                     + "asks for nothing",
                 unlocking: KeyringOwner.prompting)
         case "keepassxc":
             self.init(
                 name: "KeePassXC", writesAtOnce: false, asksForEachItem: true,
                 limit: "KeePassXC writes a moment after it says so, and asks before an entry is "
-                    + "deleted: canopyd keeps for 15 s what it stored, and empties entries that it "
+                    + "deleted: canopyd keeps for \(kept) what it stored, and empties entries that it "
                     + "has no use for",
                 unlocking: "keepassxc  # and unlock the database in its window")
         default:
             self.init(
                 name: process, writesAtOnce: false,
                 limit: "\(process) is not known to canopyd, and taken for one that writes seconds "
-                    + "after it says so: canopyd keeps for 15 s what it stored",
+                    + "after it says so: canopyd keeps for \(kept) what it stored",
                 unlocking: KeyringOwner.prompting)
         }
     }
@@ -87,7 +88,7 @@ package struct KeyringOwner: Equatable, Sendable {
         return Failure(
             .keyringUnavailable,
             "SECRET_BACKEND asks for another back end of libsecret than the Secret Service, which "
-                + "alone canopyd keeps sessions in: unset it for canopyd")
+                + "alone canopyd keeps sessions in: unset it for canopyd", remedy: .secretService)
     }
 
     /// What mends it: for the user's service manager, which hands it to canopyd.

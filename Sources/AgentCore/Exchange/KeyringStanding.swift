@@ -39,7 +39,9 @@ package struct KeyringStanding: Equatable, Sendable {
 
     /// What a failure says of the keyring; unchanged where it says nothing.
     package func after(_ failure: Failure) -> KeyringStanding {
-        switch failure.kind {
+        // One damaged item says nothing of the keyring that sent it.
+        if failure.isAboutItem { return self }
+        return switch failure.kind {
         case .keyringLocked: KeyringStanding(.locked, owner: owner, collection: collection)
         case .keyringUnavailable: KeyringStanding(.unavailable, owner: owner)
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,

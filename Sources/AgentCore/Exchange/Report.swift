@@ -53,6 +53,7 @@ package enum Report: Sendable {
         static let challengeExpiry: UInt8 = 24
         static let slotKeptFor: UInt8 = 25
         static let isSlotRewritten: UInt8 = 26
+        static let remedy: UInt8 = 27
         static let accessToken: UInt8 = 30
         static let accessType: UInt8 = 31
         static let accessLifetime: UInt8 = 32
@@ -149,6 +150,7 @@ package enum Report: Sendable {
         writer.field(Tag.detail, failure.detail)
         writer.field(Tag.wait, failure.wait?.nanoseconds)
         writer.field(Tag.cause, failure.cause.map { Int64($0.rawValue) })
+        writer.field(Tag.remedy, failure.remedy.map { Int64($0.rawValue) })
     }
 
     private static func write(_ report: SessionReport, to writer: inout FieldWriter) {
@@ -310,7 +312,9 @@ package enum Report: Sendable {
             kind, fields.text(Tag.detail) ?? "",
             wait: fields.number(Tag.wait).map(TimeSpan.init(nanoseconds:)),
             cause: fields.number(Tag.cause).flatMap { UInt8(exactly: $0) }
-                .flatMap(Failure.Kind.init(rawValue:)))
+                .flatMap(Failure.Kind.init(rawValue:)),
+            remedy: fields.number(Tag.remedy).flatMap { UInt8(exactly: $0) }
+                .flatMap(Failure.Remedy.init(rawValue:)))
     }
 
     private static func session(

@@ -56,7 +56,8 @@ package enum SlotFormat {
             "the next token waits in a successor slot that a later version of canopyd has filled "
                 + "(\(version.map { "format \($0)" } ?? "in a form that this one does not know")); run that "
                 + "version again, which stores it, or give it up with canopyctl logout --local: that "
-                + "destroys it, and leaves the session alive on the server until it expires")
+                + "destroys it, and leaves the session alive on the server until it expires",
+            remedy: .laterVersion)
     }
 
     /// FNV-1a: against cuts, not against forgers, who would need the descriptor itself.

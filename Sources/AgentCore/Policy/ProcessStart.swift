@@ -11,7 +11,7 @@ package enum ProcessStart {
         guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
         let fields = bytes[bytes.index(after: end)...].split(separator: UInt8(ascii: " "))
         // The state, the first of them, is field 3; the start is field 22.
-        guard fields.count > 19,
+        guard fields.indices.contains(19),
             let ticks = Int64(String(decoding: fields[19], as: UTF8.self)), ticks >= 0
         else { return nil }
         let (nanoseconds, overflow) = ticks.multipliedReportingOverflow(

@@ -3,9 +3,6 @@ package enum UnitName {
     /// Types of units that have processes and are no slices: what a process can be in.
     private static let types = ["service", "scope", "socket", "mount", "swap"]
 
-    /// Bytes of a name: systemd's `UNIT_NAME_MAX`.
-    private static let longest = 255
-
     /// Whether a unit of this name can have processes, and is none but a container of others.
     package static func holdsProcesses(_ name: some StringProtocol) -> Bool {
         types.contains { isValid(name, type: $0) }
@@ -27,7 +24,9 @@ package enum UnitName {
     static func isSlice(_ name: some StringProtocol) -> Bool { isValid(name, type: "slice") }
 
     private static func isValid(_ name: some StringProtocol, type: String) -> Bool {
-        guard name.utf8.count <= longest, name.hasSuffix("." + type) else { return false }
+        guard name.utf8.count <= Limits.unitNameBytes, name.hasSuffix("." + type) else {
+            return false
+        }
         let stem = name.utf8.dropLast(type.utf8.count + 1)
         guard let first = stem.first, first != UInt8(ascii: ".") else { return false }
         return stem.allSatisfy { byte in

@@ -27,6 +27,18 @@ package struct Failure: Error, Equatable, Sendable {
         case exchangeFailed
     }
 
+    /// What mends it, where that is something else than the kind says.
+    package enum Remedy: UInt8, Sendable, CaseIterable {
+        /// What is stored of the profile is of no use: it is forgotten, and signed in anew.
+        case signInAnew = 1
+        /// The version of canopyd that wrote it, which no command of ours brings back.
+        case laterVersion
+        /// The Secret Service in place of another back end of libsecret.
+        case secretService
+        /// Whatever it is, the doctor finds it.
+        case examination
+    }
+
     package let kind: Kind
 
     /// What happened, in a sentence for people: the cause, or the server's own words.
@@ -38,18 +50,33 @@ package struct Failure: Error, Equatable, Sendable {
     /// Why the keyring does not take the successor, for ``Kind/successorUnstored``.
     package let cause: Kind?
 
-    package init(_ kind: Kind, _ detail: String, wait: TimeSpan? = nil, cause: Kind? = nil) {
+    /// nil for what the kind says.
+    package let remedy: Remedy?
+
+    package init(
+        _ kind: Kind, _ detail: String, wait: TimeSpan? = nil, cause: Kind? = nil,
+        remedy: Remedy? = nil
+    ) {
         self.kind = kind
         self.detail = detail
         self.wait = wait
         self.cause = cause
+        self.remedy = remedy
+    }
+
+    /// Whether it is about one item of a keyring that works, and not about the keyring.
+    package var isAboutItem: Bool {
+        switch remedy {
+        case .signInAnew, .laterVersion: true
+        case .secretService, .examination, nil: false
+        }
     }
 
     /// What it means while a successor waits for the keyring: that it goes on waiting.
     var asOfUnstored: Failure {
         switch kind {
         case .keyringLocked, .keyringUnavailable:
-            Failure(.successorUnstored, detail, wait: wait, cause: kind)
+            Failure(.successorUnstored, detail, wait: wait, cause: kind, remedy: remedy)
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
             .notNative, .storageFailed, .successorUnstored, .lockBusy, .exchangeFailed:
             self

@@ -191,7 +191,7 @@ final class KeyringWatch {
         lockedCollections = []
         // The bus is let go of by the next look: it is what calls us.
         nextLook = .now + KeyringWatch.shortestPause
-        onLoss(Failure(.keyringUnavailable, "the message bus is gone"))
+        onLoss(Failure(.keyringUnavailable, "the message bus is gone", remedy: .examination))
         onPlan()
     }
 

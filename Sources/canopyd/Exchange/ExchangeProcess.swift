@@ -123,7 +123,7 @@ final class ExchangeProcess {
     }
 
     private func read() {
-        let size = 16 << 10
+        let size = Limits.readBytes
         while true {
             var count = 0
             let chunk = Secret(capacity: size, in: .locked) { target in

@@ -1,3 +1,4 @@
+internal import AgentCore
 internal import CLinux
 internal import Glibc
 internal import LinuxSystem
@@ -9,7 +10,7 @@ enum UserNamespace {
     static var isOwn: Bool {
         do throws(SystemError) {
             let map = try FileDescriptor.open("/proc/self/uid_map", O_RDONLY)
-            let bytes = try map.readAll(limit: 4096, subject: "uid_map")
+            let bytes = try map.readAll(limit: Limits.processFileBytes, subject: "uid_map")
             let fields = String(decoding: bytes, as: UTF8.self).split { $0 == " " || $0 == "\n" }
             if fields == ["0", "0", "4294967295"] { return false }
         } catch {

@@ -228,25 +228,3 @@ final class Listener {
         socket.close()
     }
 }
-
-/// How many descriptors this process may have.
-enum DescriptorLimit {
-    /// The soft limit.
-    static var current: Int { Int(clamping: limits.rlim_cur) }
-
-    private static var limits: rlimit {
-        var limits = rlimit()
-        // Cannot fail: the resource exists and the pointer is good.
-        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits)
-        return limits
-    }
-
-    /// Raises the soft limit to the hard one.
-    static func raise() throws(SystemError) {
-        var limits = limits
-        limits.rlim_cur = limits.rlim_max
-        guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits) == 0 else {
-            throw .last("setrlimit", "RLIMIT_NOFILE")
-        }
-    }
-}

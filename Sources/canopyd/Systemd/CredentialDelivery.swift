@@ -73,7 +73,9 @@ final class CredentialDelivery {
                 }
             case .refusal:
                 guard sent <= Limits.credentialBytes else { return end() }
-                count = withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 1) { zeroes in
+                count = withUnsafeTemporaryAllocation(
+                    byteCount: Limits.refusalPieceBytes, alignment: 1
+                ) { zeroes in
                     zeroes.initializeMemory(as: UInt8.self, repeating: 0)
                     return Glibc.send(
                         descriptor.number, zeroes.baseAddress, zeroes.count, Int32(MSG_NOSIGNAL))
