@@ -125,20 +125,16 @@ extension Agent {
         wakeUpIsStale = true
     }
 
-    /// Begins to tell a client of changes; returns the present states as its first events, or the
-    /// problem.
-    func subscribe(_ client: ClientID, profile name: ProfileName?) -> Subscription {
+    /// Begins to tell a client of changes; returns the present states as its first events.
+    func subscribe(_ client: ClientID, profile name: ProfileName?) -> [UInt8] {
         let now = Moment.now
-        if let name, known(name) == nil {
-            return .refused(Refusals.unknownProfile(name))
-        }
-        return .accepted(
-            initial: subscribers.add(client, wishing: name) { views(at: now) })
+        return subscribers.add(client, wishing: name) { views(at: now) }
     }
 
-    enum Subscription {
-        case accepted(initial: [UInt8])
-        case refused(Problem)
+    /// Why there are no events of the profile (nil stands for all of them); nil if there are.
+    func refusal(ofEventsOf name: ProfileName?) -> Problem? {
+        guard let name, known(name) == nil else { return nil }
+        return Refusals.unknownProfile(name)
     }
 
     private func token(

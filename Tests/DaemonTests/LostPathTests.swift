@@ -102,6 +102,27 @@ struct LostPathTests {
         #expect(try directory.status(directory.socketPath).st_ino == before)
     }
 
+    @Test("Sockets without names, as systemd-socket-activate passes them, are told by their paths")
+    func nameless() throws {
+        let directory = try TestDirectory()
+        let agent = try managersListener(in: directory)
+        defer { close(agent) }
+        let path = directory.path + "/canopyd/credential.sock"
+        let credential = try UnixSocket.make(SOCK_STREAM)
+        defer { close(credential) }
+        try #require(UnixSocket.call(bind, credential, path) == 0)
+        try #require(listen(credential, 100) == 0)
+        let daemon = try RunningDaemon(
+            in: directory, listeners: [("", credential), ("", agent)])
+        try daemon.connect().expectService()
+        #expect(try daemon.end(by: SIGTERM) == 0)
+        // Two of one kind are none to choose from.
+        let outcome = try CanopydProgram.run(
+            in: directory, listeners: [("", agent), ("", agent)])
+        #expect(outcome.exitCode == 1)
+        #expect(outcome.words.contains("more than one descriptor named agent"))
+    }
+
     @Test("The path of the service manager's socket is made again as well, at the start too")
     func activatedAndLost() throws {
         let directory = try TestDirectory()

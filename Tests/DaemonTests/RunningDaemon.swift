@@ -386,16 +386,18 @@ enum CanopydProgram {
     /// Runs it to its end.
     static func run(
         _ arguments: [String] = [], in directory: TestDirectory,
-        environment: [String: String] = [:], under wrapper: [String] = []
+        environment: [String: String] = [:],
+        listeners: [(name: String, descriptor: Int32)] = [], under wrapper: [String] = []
     ) throws -> Outcome {
         let log = clinux_memfd_create("canopyd-log")
         defer { close(log) }
         let pid = try spawn(
-            arguments, directory, environment, standardError: log, under: wrapper)
+            arguments, directory, environment, standardError: log, listeners: listeners,
+            under: wrapper)
         return Outcome(exitCode: try wait(pid), words: contents(log))
     }
 
-    /// Variables of `extra` that are empty are left out.
+    /// Variables of `extra` that are empty are left out, and so are `listeners`' names if all are.
     static func spawn(
         _ arguments: [String], _ directory: TestDirectory, _ extra: [String: String],
         standardError: Int32, listeners: [(name: String, descriptor: Int32)] = [],
@@ -419,7 +421,9 @@ enum CanopydProgram {
                 posix_spawn_file_actions_adddup2(&actions, listener.descriptor, 3 + Int32(index))
             }
             environment["LISTEN_FDS"] = String(listeners.count)
-            environment["LISTEN_FDNAMES"] = listeners.map(\.name).joined(separator: ":")
+            if listeners.contains(where: { !$0.name.isEmpty }) {
+                environment["LISTEN_FDNAMES"] = listeners.map(\.name).joined(separator: ":")
+            }
             // The process that they are for has to be named, and is not known before it is there.
             command = ["/bin/sh", "-c", "LISTEN_PID=$$ exec \"$0\" \"$@\""] + command
         }

@@ -260,6 +260,28 @@ struct ConnectionTests {
     }
 
     @Test(
+        "HEAD gets the head that GET gets, for events as well, and an answer that says close is the last",
+        arguments: ["/v1/events", "/v1/events?profile=nobody", "/v1/token", "/v1/nothing"])
+    func headOf(target: String) throws {
+        let daemon = try RunningDaemon()
+        let client = try daemon.connect()
+        try client.send("HEAD \(target) HTTP/1.1\r\n\r\n" + get)
+        let head = try client.answer(hasBody: false)
+        let other = try daemon.connect()
+        try other.send("GET \(target) HTTP/1.1\r\n\r\n")
+        let full = try other.answer(hasBody: false)
+        func undated(_ head: String) -> [Substring] {
+            head.split(separator: "\r\n").filter { !$0.hasPrefix("Date: ") }
+        }
+        #expect(undated(head.head) == undated(full.head))
+        if head.head.contains("\r\nConnection: close") {
+            #expect(try client.isAtEnd())
+        } else {
+            #expect(try client.answer().status == 200)
+        }
+    }
+
+    @Test(
         "What two parsers could read in two ways is refused, and the connection ends",
         arguments: [
             "Content-Length: 5\r\nContent-Length: 6", "Transfer-Encoding: chunked",

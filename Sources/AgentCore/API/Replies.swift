@@ -119,10 +119,7 @@ extension Reply {
             bytes.append(contentType.name)
             bytes.append("\r\n" as StaticString)
         }
-        var closes = closes
-        if case .stream = body {
-            closes = true
-        } else if status != 204 {
+        if status != 204, !endsWithConnection {
             bytes.append("Content-Length: " as StaticString)
             bytes.appendDecimal(Int64(body.count))
             bytes.append("\r\n" as StaticString)
@@ -142,7 +139,7 @@ extension Reply {
             // is nobody's, so that none answers with credentials that it has for something else.
             bytes.append("WWW-Authenticate: Canopy-Sign-In realm=\"canopyd\"\r\n" as StaticString)
         }
-        if closes { bytes.append("Connection: close\r\n" as StaticString) }
+        if closes || endsWithConnection { bytes.append("Connection: close\r\n" as StaticString) }
         bytes.append("\r\n" as StaticString)
     }
 

@@ -29,6 +29,12 @@ package struct Reply: Sendable {
         case stream
     }
 
+    /// Whether nothing but the connection's end tells where the body ends, so that no other answer
+    /// follows on it; not to HEAD either, whose answer says the same.
+    package var endsWithConnection: Bool {
+        if case .stream = body { true } else { false }
+    }
+
     package let status: Int
     package let contentType: ContentType
     package let body: Body

@@ -38,7 +38,7 @@ extension Connection {
         connections.answered(request.label, status: reply.status, after: .now - request.began)
 
         releaseSecret()
-        let closes = !request.keepAlive || connections.isStopping
+        let closes = !request.keepAlive || connections.isStopping || reply.endsWithConnection
         let sequel: Sequel = closes ? drains ? .drainedEnd : .end : .nextRequest
         connections.head.removeAll(keepingCapacity: true)
         reply.appendHead(to: &connections.head, closes: closes, date: .now)

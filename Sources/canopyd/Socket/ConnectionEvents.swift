@@ -4,20 +4,19 @@ internal import LinuxSystem
 /// A client that is told of changes.
 extension Connection {
     func subscribe(to profile: ProfileName?, _ request: Request) {
-        guard !request.isHead else { return answer(Reply.events) }
-        switch connections.agent.subscribe(id, profile: profile) {
-        case .refused(let problem):
-            answer(Reply(problem))
-        case .accepted(let initial):
-            connections.answered(.events, status: 200, after: .now - request.began)
-            var start: [UInt8] = []
-            Reply.events.appendHead(to: &start, closes: true, date: .now)
-            dropPending()
-            phase = .streaming
-            events.add(start, key: "head")
-            events.add(initial, key: "present states")
-            flushEvents()
+        if let problem = connections.agent.refusal(ofEventsOf: profile) {
+            return answer(Reply(problem))
         }
+        guard !request.isHead else { return answer(Reply.events) }
+        let initial = connections.agent.subscribe(id, profile: profile)
+        connections.answered(.events, status: 200, after: .now - request.began)
+        var start: [UInt8] = []
+        Reply.events.appendHead(to: &start, closes: true, date: .now)
+        dropPending()
+        phase = .streaming
+        events.add(start, key: "head")
+        events.add(initial, key: "present states")
+        flushEvents()
     }
 
     func publish(_ event: [UInt8], _ key: String) {

@@ -16,8 +16,8 @@ struct SocketActivation {
 
     /// Takes the descriptors over; a second call finds none.
     ///
-    /// Names are those of the socket units (`FileDescriptorName=`, or the unit's own name). What is
-    /// not a listening Unix stream socket is not served on: an error in the unit, which is told.
+    /// Names are those of the socket units (`FileDescriptorName=`, or the unit's own name); without
+    /// any, the paths tell. What is not a listening Unix stream socket is not served on: an error in the unit, which is told.
     static func take() throws(Unusable) -> SocketActivation {
         var activation = SocketActivation()
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
@@ -32,7 +32,8 @@ struct SocketActivation {
         }
         for index in 0..<Int(count) {
             let descriptor = 3 + Int32(index)
-            let name = names[index].map { String(cString: $0) } ?? ""
+            let name = role(
+                of: descriptor, named: names[index].map { String(cString: $0) } ?? nameless)
             switch name {
             case "agent", "agent.sock", "canopyd.socket":
                 guard activation.agent == nil else { throw .twice(name) }
@@ -51,6 +52,17 @@ struct SocketActivation {
             }
         }
         return activation
+    }
+
+    /// What sd_listen_fds_with_names(3) says where no names were passed.
+    private static let nameless = "unknown"
+
+    /// The name, or what stands for it where whoever started us gave none, as systemd-socket-activate
+    /// does unless it is told to: then a socket's path says what it is for.
+    private static func role(of descriptor: Int32, named name: String) -> String {
+        guard name == nameless, sd_is_socket(descriptor, AF_UNSPEC, 0, -1) > 0 else { return name }
+        let path = SocketAddress(of: descriptor)?.path ?? ""
+        return path.hasSuffix("/credential.sock") ? "credential" : "agent"
     }
 
     private static func checkListener(_ descriptor: Int32, _ name: String) throws(Unusable) {
