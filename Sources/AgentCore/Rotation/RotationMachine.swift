@@ -331,7 +331,13 @@ package struct RotationMachine: Sendable {
         switch exchange.job {
         case .load, .rotate:
             pause(failure, exchange, at: now, draw: draw)
-        case .signIn, .secondFactor, .signOut, .identity, .sessions, .revokeSession, .examine:
+        case .signOut:
+            // It may have rotated before it failed, and what it stored a moment ago is in the slot then.
+            if exchange.isPresenting, case .kept = slot {
+                slot = .kept(until: now.boot + RotationTiming.lateWrite, isRewritten: false)
+            }
+            resume(exchange.before)
+        case .signIn, .secondFactor, .identity, .sessions, .revokeSession, .examine:
             resume(exchange.before)
         }
     }
