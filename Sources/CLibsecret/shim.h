@@ -85,45 +85,79 @@ static inline char *clibsecret_single_string(GVariant *answer) {
 // No prompt: libsecret shows one from many of its calls, and nobody may be there to answer. Its
 // prompting is a method of the class, so the class is made to refuse, but for the calls of a service
 // that prompts where it has nothing to ask.
+//
+// Whatever a prompt makes is freed before the service is gone. libsecret's calls that wait run a main
+// context of their own, and let go of a prompt when they run it no more; GDBus frees what the prompt
+// listened with in a next turn of just that context. So it is kept, and gets that turn here.
+static inline void clibsecret_run_out(gpointer context) {
+    while (g_main_context_iteration(context, FALSE)) {}
+    g_main_context_unref(context);
+}
+// Keeps the context that a prompt was made in: until the next prompt, or the end of the service.
+static inline void clibsecret_keep_context(SecretService *service) {
+    GMainContext *context = g_main_context_ref_thread_default();
+    if (context == g_object_get_data(G_OBJECT(service), "canopyd-context"))
+        g_main_context_unref(context);
+    else
+        g_object_set_data_full(G_OBJECT(service), "canopyd-context", context, clibsecret_run_out);
+}
 static inline void clibsecret_allow_prompts(SecretService *service, gboolean allowed) {
     g_object_set_data(G_OBJECT(service), "canopyd-prompts", GINT_TO_POINTER(allowed));
 }
 static inline gboolean clibsecret_allows_prompts(SecretService *service) {
     return GPOINTER_TO_INT(g_object_get_data(G_OBJECT(service), "canopyd-prompts"));
 }
+// Nobody waits for the answer: the prompt's end is what tells that it was dismissed.
+static inline void clibsecret_dismiss(GCancellable *cancellable, gpointer prompt) {
+    (void)cancellable;
+    g_dbus_proxy_call(G_DBUS_PROXY(prompt), "Dismiss", NULL, G_DBUS_CALL_FLAGS_NO_AUTO_START, -1,
+                      NULL, NULL, NULL);
+}
 static inline void clibsecret_prompted(GObject *prompt, GAsyncResult *result, gpointer task) {
+    g_cancellable_disconnect(g_task_get_cancellable(task),
+                             GPOINTER_TO_SIZE(g_task_get_task_data(task)));
     GError *error = NULL;
     GVariant *answer = secret_prompt_perform_finish(SECRET_PROMPT(prompt), result, &error);
     if (error)
         g_task_return_error(task, error);
-    else
+    else if (answer)
         g_task_return_pointer(task, answer, (GDestroyNotify)g_variant_unref);
+    else
+        g_task_return_new_error(task, SECRET_ERROR, SECRET_ERROR_PROTOCOL,
+                                "the keyring's prompt ended without an answer");
     g_object_unref(task);
 }
-static inline void clibsecret_refuse(GError **error) {
-    g_set_error_literal(error, SECRET_ERROR, SECRET_ERROR_IS_LOCKED,
-                        "the keyring wants to ask the user something");
-}
-static inline GVariant *clibsecret_refuse_sync(SecretService *service, SecretPrompt *prompt,
-                                               GCancellable *cancellable,
-                                               const GVariantType *type, GError **error) {
-    if (clibsecret_allows_prompts(service))
-        return secret_prompt_perform_sync(prompt, "", cancellable, type, error);
-    clibsecret_refuse(error);
-    return NULL;
+// Performs the prompt under the call's deadline, without giving libsecret the cancellable: it would
+// never let go of it, and tell of the dismissal in a context that nobody runs.
+static inline void clibsecret_perform(SecretPrompt *prompt, const GVariantType *type, GTask *task) {
+    secret_prompt_perform(prompt, "", type, NULL, clibsecret_prompted, task);
+    GCancellable *cancellable = g_task_get_cancellable(task);
+    // After the prompt was asked for: one that comes after its dismissal would stay.
+    gulong connection = g_cancellable_connect(cancellable, G_CALLBACK(clibsecret_dismiss),
+                                              g_object_ref(prompt), g_object_unref);
+    g_task_set_task_data(task, GSIZE_TO_POINTER(connection), NULL);
 }
 static inline void clibsecret_refuse_async(SecretService *service, SecretPrompt *prompt,
                                            const GVariantType *type, GCancellable *cancellable,
                                            GAsyncReadyCallback callback, gpointer data) {
+    clibsecret_keep_context(service);
     GTask *task = g_task_new(service, cancellable, callback, data);
     if (clibsecret_allows_prompts(service)) {
-        secret_prompt_perform(prompt, "", type, cancellable, clibsecret_prompted, task);
+        clibsecret_perform(prompt, type, task);
         return;
     }
-    GError *error = NULL;
-    clibsecret_refuse(&error);
-    g_task_return_error(task, error);
+    g_task_return_new_error(task, SECRET_ERROR, SECRET_ERROR_IS_LOCKED,
+                            "the keyring wants to ask the user something");
     g_object_unref(task);
+}
+// libsecret's own calls prompt by the asynchronous one alone, those that wait as well.
+static inline GVariant *clibsecret_refuse_sync(SecretService *service, SecretPrompt *prompt,
+                                               GCancellable *cancellable,
+                                               const GVariantType *type, GError **error) {
+    (void)service, (void)prompt, (void)cancellable, (void)type;
+    g_set_error_literal(error, SECRET_ERROR, SECRET_ERROR_IS_LOCKED,
+                        "the keyring wants to ask the user something");
+    return NULL;
 }
 static inline GVariant *clibsecret_refuse_finish(SecretService *service, GAsyncResult *result,
                                                  GError **error) {

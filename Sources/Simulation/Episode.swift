@@ -137,7 +137,8 @@ package final class Episode {
             rules: rules, lifetime: lifetime, isStrict: random.isOne(in: 3))
         hold = RotationTiming.hold(lifetime: .seconds(lifetime)).nanoseconds
         let habits: [SimulatedKeyring.Habit] = [.atOnce, .atOnce, .atOnce, .late, .passingOver]
-        let habit = habits[random.below(habits.count)]
+        var habit = habits[random.below(habits.count)]
+        if rates.keyringWritesLate, habit == .atOnce { habit = .late }
         home = SimulatedHome(keyring: SimulatedKeyring(habit, seed: random.word()))
         mode = random.isOne(in: 5) ? .onDemand : .ahead
         keepsDescriptors = !random.isOne(in: 4)

@@ -6,6 +6,9 @@ package enum Fault: Int, CaseIterable, Sendable {
     case bothKilled
     /// The user's service manager stops canopyd and starts it again later, in the same boot.
     case stopped
+    /// Another canopyd of the user's, with another runtime directory and a slot of its own, takes the place of
+    /// the one that serves, which leaves its slot to the service manager.
+    case replaced
     case suspended
     case rebooted
     case powerCut
@@ -69,7 +72,7 @@ package enum Fault: Int, CaseIterable, Sendable {
     package var isKill: Bool {
         switch self {
         case .exchangeKilled, .agentKilled, .bothKilled, .keyringKilled, .powerCut: true
-        case .stopped, .suspended, .rebooted, .clockStepped, .modeChanged, .networkDown,
+        case .stopped, .replaced, .suspended, .rebooted, .clockStepped, .modeChanged, .networkDown,
             .portalSpell, .outageSpell, .throttlingSpell, .requestLost, .answerLost, .answerCut,
             .requestQueued,
             .portal, .serverError, .serverErrorAfterRotation, .throttled, .unavailable,

@@ -43,6 +43,7 @@ extension Episode {
             killAgent()
             killExchange()
         case .stopped: stop()
+        case .replaced: replaceAgent()
         case .suspended: suspend()
         case .rebooted:
             agent?.stop()
@@ -105,6 +106,23 @@ extension Episode {
         for process in running + waiting { process.agent = nil }
         agent = nil
         after(random.time(100, 5000), .agentStarts)
+    }
+
+    /// Only what the keyring has in its file is left in a slot: no exchange of another canopyd looks there.
+    private func replaceAgent() {
+        guard keepsDescriptors, !isStopped, agent != nil, running.isEmpty, waiting.isEmpty else {
+            return
+        }
+        home.keyring.flush(at: time)
+        switch home.slot.contents {
+        case .empty: break
+        case .torn: return
+        case .session(let session):
+            guard home.keyring.disk?.header.position == session.header.position else { return }
+        }
+        agent = nil
+        swap(&home.slot, &home.otherSlot)
+        after(random.time(10, 5000), .agentStarts)
     }
 
     /// As `systemctl --user stop` does it, or a logout; and what the user starts again later.
@@ -193,6 +211,7 @@ extension Episode {
     /// The slot and the runtime directory end with the user's service manager.
     private func loseRuntime() {
         replaceSlot()
+        home.otherSlot = SimulatedSlot()
         home.runtimeMarks = [:]
         releaseTreasure()
     }

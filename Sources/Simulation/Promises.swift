@@ -32,7 +32,7 @@ extension Episode {
     }
 
     private func isHeld(_ token: Int) -> Bool {
-        home.keyring.token == token || home.slot.token == token
+        home.keyring.token == token || home.slot.token == token || home.otherSlot.token == token
             || running.contains {
                 ($0.received == token || $0.slot.token == token) && !$0.isKilled
             }

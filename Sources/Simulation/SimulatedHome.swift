@@ -16,6 +16,10 @@ final class SimulatedHome {
 
     /// The slot that canopyd hands to its exchanges.
     var slot = SimulatedSlot()
+
+    /// What the service manager keeps of a canopyd with another runtime directory.
+    var otherSlot = SimulatedSlot()
+
     var lockHolder: SimulatedProcess?
 
     /// Whether there is an item with another machine's attribute, which is none of ours.

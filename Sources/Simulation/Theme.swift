@@ -11,6 +11,8 @@ package enum Theme: String, CaseIterable, Sendable {
     case copies
     case clocks
     case signIns = "sign-ins"
+    /// Two canopyds of one user, one after the other, each with a slot of its own.
+    case twoSlots = "two-slots"
     case everything
 
     /// What goes wrong in it.
@@ -99,12 +101,18 @@ package enum Theme: String, CaseIterable, Sendable {
                 ],
                 request: 8, answers: [.answerLost, .requestLost, .serverError, .throttled],
                 keyringCall: 50, stateCall: 50, userActs: 3, refusedAccess: 6)
+        case .twoSlots:
+            FaultRates(
+                atStep: 40,
+                events: [.replaced, .replaced, .replaced, .agentKilled, .exchangeKilled],
+                request: 2, answers: [.throttled, .throttled, .unavailable, .answerLost],
+                keyringWritesLate: true)
         case .everything:
             FaultRates(
                 atStep: 80,
                 events: [
-                    .exchangeKilled, .agentKilled, .bothKilled, .stopped, .suspended, .rebooted,
-                    .powerCut, .clockStepped, .modeChanged, .networkDown, .portalSpell,
+                    .exchangeKilled, .agentKilled, .bothKilled, .stopped, .replaced, .suspended,
+                    .rebooted, .powerCut, .clockStepped, .modeChanged, .networkDown, .portalSpell,
                     .outageSpell,
                     .throttlingSpell, .sessionRevoked, .identityRevoked, .identityInactive,
                     .keyringLocked, .keyringGone, .keyringHangs, .keyringKilled,
@@ -138,4 +146,6 @@ struct FaultRates {
     var refusedAccess = 0
     /// Whether a proxy delivers after the hold, which nothing can protect from.
     var deliversAfterHold = false
+    /// Whether no keyring writes at once.
+    var keyringWritesLate = false
 }

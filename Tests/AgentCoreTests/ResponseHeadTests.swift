@@ -39,7 +39,7 @@ struct ResponseHeadTests {
             "220", "HTTP/1.0 200 OK\r\n\r\n", "HTTP/1.1 99 x\r\n\r\n", "HTTP/1.1 2000\r\n\r\n",
             "\r\nHTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 12345678901\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1234567890123456789\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
             "HTTP/1.1 " + String(repeating: "2", count: Limits.responseHeadBytes),

@@ -593,6 +593,50 @@ struct RotationMachineTests {
         #expect(throttled.wakeUp == Example.moment(780).boot)
     }
 
+    @Test(
+        "A network that is back while an exchange is still failing for want of it is news all the same"
+    )
+    func changeWithin() {
+        func paused(changed: Bool, _ end: (inout RotationMachine, Moment) -> Void)
+            -> RotationMachine
+        {
+            var machine = Self.paused(.serverError, draw: 0.999)
+            let began = machine.wakeUp ?? Example.moment(720).boot
+            machine.exchangeBegan(.rotate, at: began)
+            if changed { machine.surroundingsChanged(at: Example.moment(730)) }
+            end(&machine, Example.moment(735))
+            return machine
+        }
+        let ends: [(inout RotationMachine, Moment) -> Void] = [
+            { $0.exchangeEnded(.failed(Failure(.notPresented, "no route")), at: $1, draw: 0.999) },
+            { $0.exchangeEnded(.failed(Failure(.noAnswer, "reset")), at: $1, draw: 0.999) },
+        ]
+        for end in ends {
+            #expect(paused(changed: true, end).wakeUp == Example.moment(736).boot)
+            #expect(
+                paused(changed: false, end).wakeUp ?? Example.moment().boot
+                    > Example.moment(737).boot)
+        }
+        // What did not fail for want of it waits as it would.
+        let refused = paused(changed: true) {
+            $0.exchangeEnded(.failed(Failure(.refused, "no")), at: $1, draw: 0)
+        }
+        #expect(refused.wakeUp == Example.moment(735).boot + RotationTiming.refusedRetry)
+        // Nor does a question hide it.
+        for isDead in [true, false] {
+            var asked = Self.paused(.notPresented, draw: 0.999)
+            asked.exchangeBegan(.identity, at: Example.moment(720.5).boot)
+            asked.surroundingsChanged(at: Example.moment(720.6))
+            if isDead {
+                asked.exchangeDied("killed", at: Example.moment(720.7), draw: 0)
+            } else {
+                asked.exchangeEnded(
+                    .failed(Failure(.noAnswer, "reset")), at: Example.moment(720.7), draw: 0)
+            }
+            #expect(asked.wakeUp == Example.moment(721.7).boot)
+        }
+    }
+
     @Test("A keyring event wakes what failed for want of it, and looks at what is not final again")
     func keyring() {
         for kind in Failure.Kind.allCases {

@@ -119,6 +119,18 @@ struct DoctorTests {
         #expect(diagnosis.exitCode == 5)
     }
 
+    @Test("A service that would ask before it makes the probe's item is told, and not let")
+    func askingService() throws {
+        let stage = try Stage(
+            keyring: .double(MockSecretService.Shape(members: ["item_needs_prompt": true])))
+        let finding = try Diagnosis(stage).finding("probe")
+        #expect(try finding.text("verdict") == "failed")
+        #expect(try finding.text("detail").contains("locked"))
+        let calls = try stage.double.calls()
+        #expect(calls.count("CreateItem") == 1)
+        #expect(calls.count("Prompt") == 0)
+    }
+
     @Test("E10: a keyring whose owner has gone, or a bus, is named with what brings it back")
     func noKeyring() throws {
         let stage = try Stage()

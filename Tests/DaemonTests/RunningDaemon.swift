@@ -428,7 +428,14 @@ enum CanopydProgram {
         var envp = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (argv + envp).forEach { free($0) } }
         var pid: pid_t = 0
-        try #require(posix_spawn(&pid, first, &actions, nil, &argv, &envp) == 0)
+        var code: Int32 = 0
+        // One that a test has just copied is busy, while a child that another test was starting has the
+        // descriptor that it was written through.
+        try eventually("no other process has it open") {
+            code = posix_spawn(&pid, first, &actions, nil, &argv, &envp)
+            return code != ETXTBSY
+        }
+        try #require(code == 0)
         return pid
     }
 

@@ -77,6 +77,8 @@ struct SuspendTests {
         try stage.killDaemon()
         try logind.prepareUntold(.sleep, true)
         try stage.startDaemon()
+        _ = try stage.goodToken()
+        try eventually("what it loaded with has ended") { try stage.exchanges().isEmpty }
         try expectNothingPresented(stage)
         try logind.prepare(.sleep, false)
         try stage.expectRotation()

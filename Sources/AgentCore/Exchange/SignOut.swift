@@ -58,15 +58,14 @@ package struct SignOut<World: ExchangeWorld> {
         up state: StateContents
     ) throws(World.Interruption) -> Reading<Generation?> {
         let current = state.signIns?.current.map { Generation(signIn: $0, number: 0) }
-        let read = try world.readItem(knowing: state.signIns)
-        let slot = try world.readSlot()
-        switch read {
-        case .found(let item):
-            return .found(newest(item, slot, state)?.header.position ?? current)
+        switch try world.readItem(knowing: state.signIns) {
         case .failed(let failure):
             // Forgetting needs no keyring where what it still holds is dead by record.
             guard current != nil || world.holdsUnreadableItem else { return .failed(failure) }
-            return .found(newest(.none, slot, state)?.header.position ?? current)
+            return .found(current)
+        case .found(let item):
+            let session = newest(item, try world.readSlot(), state)
+            return .found(session?.header.position ?? current)
         }
     }
 

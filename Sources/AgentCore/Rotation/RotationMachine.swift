@@ -96,8 +96,9 @@ package struct RotationMachine: Sendable {
         guard case .exchanging(let exchange) = phase else {
             return  // It was declared dead before its report was read.
         }
+        defer { if exchange.sawChange { surroundingsChanged(at: now) } }
         lastEnd = now.boot
-        if !leavesRepetition(outcome, of: exchange) {
+        if !exchange.leavesRepetition(outcome) {
             deaths = 0
             deathBackOff = nil
         }
@@ -127,18 +128,6 @@ package struct RotationMachine: Sendable {
         }
     }
 
-    /// Whether the token that an exchange has died with is still to be presented again: this one has
-    /// only looked, and put the slot in order that was left.
-    private func leavesRepetition(_ outcome: ExchangeOutcome, of exchange: Exchange) -> Bool {
-        switch outcome {
-        case .session(let report), .tooEarly(let report, _):
-            report.isAmbiguous && !exchange.isPresenting
-        case .failed, .signInRequired, .signedOut, .rejected, .challenged, .document,
-            .tokenRefused:
-            false
-        }
-    }
-
     /// The exchange ended without a report: killed, crashed, or never started.
     ///
     /// `holdsSuccessor` where it has left the slot full.
@@ -148,6 +137,7 @@ package struct RotationMachine: Sendable {
         guard case .exchanging(let exchange) = phase else {
             return  // Its report came first.
         }
+        defer { if exchange.sawChange { surroundingsChanged(at: now) } }
         lastEnd = now.boot
         // Not of a question, which does not touch the slot: what is kept is still known to be stored.
         if holdsSuccessor, !exchange.job.isQuestion { slot = .unstored }
@@ -229,6 +219,10 @@ package struct RotationMachine: Sendable {
 
     /// The machine woke up, or the network changed: what failed for want of it is tried at once.
     package mutating func surroundingsChanged(at now: Moment) {
+        if case .exchanging(var exchange) = phase {
+            exchange.sawChange = true
+            phase = .exchanging(exchange)
+        }
         guard case .paused(let pause) = phase else { return }
         switch pause.failure.kind {
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .lockBusy:

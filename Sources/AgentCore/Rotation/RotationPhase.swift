@@ -26,12 +26,27 @@ extension RotationMachine {
         package var isPresenting = false
         /// Why its last attempt failed, while it tries again by itself.
         package var retrying: Failure?
+        /// Whether machine or network have changed meanwhile: what has failed by then, or fails for want of
+        /// what was there before, is tried again.
+        var sawChange = false
         /// What the phase was before, for jobs that change nothing in it.
         package let before: Standstill
 
         /// What an end without a report means.
         package func death(_ detail: String) -> Failure {
             Failure(isPresenting ? .noAnswer : .exchangeFailed, detail)
+        }
+
+        /// Whether the token that an exchange before has died with is still to be presented again: this one
+        /// has only looked, and put the slot in order that was left.
+        func leavesRepetition(_ outcome: ExchangeOutcome) -> Bool {
+            switch outcome {
+            case .session(let report), .tooEarly(let report, _):
+                report.isAmbiguous && !isPresenting
+            case .failed, .signInRequired, .signedOut, .rejected, .challenged, .document,
+                .tokenRefused:
+                false
+            }
         }
     }
 

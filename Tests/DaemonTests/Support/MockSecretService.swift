@@ -139,6 +139,9 @@ final class MockSecretService {
     /// Ends, as the bus sees it; after a crash only what was written is left.
     func leave(crash: Bool = false) throws { try tell("leave", ["crash": crash]) }
 
+    /// Dies, and with it its connection to the bus and all that it held.
+    func die() throws { try program.end(by: SIGKILL) }
+
     /// Starts again, as the bus sees it.
     func come(locked: Bool = false) throws { try tell("come", ["locked": locked]) }
 

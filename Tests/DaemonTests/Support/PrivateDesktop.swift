@@ -61,7 +61,7 @@ final class PrivateDesktop {
             "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.path)/bus",
             // Not there, unless a test makes one.
             "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(directory.path)/system-bus",
-        ]
+        ].merging(Sanitizer.environment) { $1 }
     }
 
     /// Where gnome-keyring keeps what it holds.
