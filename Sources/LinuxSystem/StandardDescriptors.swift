@@ -3,8 +3,8 @@ internal import Glibc
 
 /// Descriptors 0 to 2, which whoever starts us may have closed.
 package enum StandardDescriptors {
-    /// Opens those that are closed, so that none of ours gets their number: a token that is meant for
-    /// standard output would be written into the socket to canopyd, and count as handed out.
+    /// Opens those that are closed, so that none of ours gets their number: what is meant for standard
+    /// output would be written into the socket to canopyd, and count as read.
     ///
     /// Nothing can be read from them or written to them, and a child finds them closed as we did.
     package static func fill() {

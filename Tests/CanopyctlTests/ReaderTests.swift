@@ -146,7 +146,7 @@ struct ReaderTests {
         #expect(Self.contents(words) == "")
     }
 
-    @Test("A closed standard output is a failure, and no token goes where its number leads")
+    @Test("A closed standard output is a failure, and nothing goes where its number leads")
     func closedOutput() throws {
         let daemon = try Self.daemon()
         for command in ["token", "header", "status", "kube-credential"] {
@@ -156,8 +156,13 @@ struct ReaderTests {
             #expect(outcome.exitCode == 1)
             #expect(outcome.words.contains("the output cannot be written"), "\(outcome.words)")
         }
-        // One request each, and none of them followed by what was meant for the output.
         #expect(daemon.requests.count == 4)
+        // Its connection, which stays open, would have the output's number.
+        let watch = try Canopyctl.run(
+            ["-c", "exec timeout 60 \"$0\" watch >&-", try Canopyctl.path],
+            daemon: Self.streaming(), environment: ["PATH": "/usr/bin:/bin"], program: "/bin/sh")
+        #expect(watch.exitCode == 1)
+        #expect(watch.words.contains("the output cannot be written"), "\(watch.words)")
     }
 
     @Test("A closed standard input cannot be read, and closed errors are not canopyd's to read")
