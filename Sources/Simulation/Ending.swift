@@ -89,6 +89,8 @@ extension Episode {
             let current = home.signIns?.current
             if let current, let family = families[current] { return count(ending: family) }
             figures.endedByRight += 1
+        case .restoredCopy where hasFallenBack:
+            lose(.slotLostUnstored)
         case .restoredCopy, .keyringReset, .otherMachine:
             guard isDisturbed else {
                 return violate(
@@ -96,6 +98,16 @@ extension Episode {
             }
             figures.refusedByDesign += 1
         }
+    }
+
+    /// Whether a late keyring has the session again of before a rotation: the slot was lost that held
+    /// the successor, and then the machine, with what the keyring had not written.
+    ///
+    /// Nothing tells that from a copy that was put back.
+    private var hasFallenBack: Bool {
+        guard !home.keyring.writesAtOnce, let token = home.keyring.token else { return false }
+        let fate = server.fates[token]
+        return fate.lostItsSlot && (fate.lostByPowerCut || fate.lostByLateKeyring)
     }
 
     private func count(ending family: FamilyID) {
