@@ -28,6 +28,8 @@ package enum ConfigurationFile {
             if failure.code == ENOENT || failure.code == ENOTDIR { return nil }
             throw fault(path, failure, nil)
         }
+        // It has nothing in it, as systemd's masked files; so what is said of it holds.
+        if isNull(status) { return [] }
         if let kind = kind(status.st_mode) {
             throw Fault(
                 detail: "\(path): this is \(kind), and no file",
@@ -39,6 +41,13 @@ package enum ConfigurationFile {
         } catch {
             throw fault(path, error, status)
         }
+    }
+
+    /// Whether it is /dev/null, by whatever name.
+    private static func isNull(_ status: stat) -> Bool {
+        var null = stat()
+        return status.st_mode & S_IFMT == S_IFCHR && stat("/dev/null", &null) == 0
+            && null.st_mode & S_IFMT == S_IFCHR && status.st_rdev == null.st_rdev
     }
 
     /// What it is that is no file; nil for a file.

@@ -34,8 +34,9 @@ package enum DescriptorLimit {
             "only \(limit) files may be open at a time, and \(Limits.descriptorsLeast) are needed"
         }
 
-        /// What raises the limit, for the shell or the unit that set it.
+        /// Who can raise the limit: it is the hard one, and nobody without privileges raises his own.
         package static let remedy =
-            "raise the hard limit: ulimit -n 1024, or LimitNOFILE=1024 in a unit"
+            "that is the hard limit, which only whoever set it can raise: a shell with ulimit -n "
+            + "(start another), LimitNOFILE= of a unit or of user@.service, or limits.conf(5)"
     }
 }

@@ -105,9 +105,14 @@ extension Episode {
     ///
     /// Nothing tells that from a copy that was put back.
     private var hasFallenBack: Bool {
-        guard !home.keyring.writesAtOnce, let token = home.keyring.token else { return false }
+        guard !home.keyring.writesAtOnce, !isDisturbed, let token = home.keyring.token,
+            let item = home.keyring.live?.header
+        else { return false }
+        let mark = max(
+            home.signIns?.mark(of: item.signIn) ?? -1, home.runtimeMarks[item.signIn] ?? -1)
         let fate = server.fates[token]
-        return fate.lostItsSlot && (fate.lostByPowerCut || fate.lostByLateKeyring)
+        return mark > item.generation && fate.lostItsSlot
+            && (fate.lostByPowerCut || fate.lostByLateKeyring)
     }
 
     private func count(ending family: FamilyID) {

@@ -209,7 +209,8 @@ final class SimulatedAgent {
         process = nil
         let now = episode.now
         if let outcome {
-            machine.exchangeEnded(outcome, at: now, draw: episode.draw())
+            machine.exchangeEnded(
+                outcome, holdsSuccessor: episode.home.slot.isFull, at: now, draw: episode.draw())
             if job == .rotate || job == .load, !isSettling || !isResting { noteAttempt() }
         } else {
             machine.exchangeDied(

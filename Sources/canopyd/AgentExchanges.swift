@@ -289,7 +289,8 @@ extension Agent {
         guard case .exchanging(let exchange) = profile.machine.phase else { return }
         let before = profile.machine.session?.position
         let isSettling = profile.machine.isSettling
-        profile.machine.exchangeEnded(outcome, at: now, draw: Agent.draw())
+        profile.machine.exchangeEnded(
+            outcome, holdsSuccessor: profile.slot.isFull, at: now, draw: Agent.draw())
         tally.observe(exchange.job, took: now.boot - exchange.began)
         keyring = keyring.after(outcome)
         switch profile.machine.phase {

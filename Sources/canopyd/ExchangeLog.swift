@@ -2,6 +2,13 @@ internal import AgentCore
 
 /// The journal's lines about exchanges: quiet while all is well, and while nothing changes.
 enum ExchangeLog {
+    /// What an outage is told once for.
+    enum Complaint: Hashable {
+        case failed(Problem.Code)
+        /// The only copy of a successor is in memory.
+        case unstored(Problem.Code)
+    }
+
     /// Writes what the end of an exchange means to somebody who reads the journal; `before` is the
     /// generation that was served when it began, nil if this is the first that is read.
     static func write(
@@ -16,7 +23,7 @@ enum ExchangeLog {
             let generation = (JournalField.generation, String(session.header.generation))
             if let failure = session.storeFailure {
                 let code = Refusals.code(of: failure)
-                guard profile.complaints.insert(code).inserted else { return }
+                guard profile.complaints.insert(.unstored(code)).inserted else { return }
                 Journal.write(
                     .successorUnstored, (.profile, name), generation, (.code, code.rawValue),
                     (.error, failure.detail), seconds)
@@ -40,7 +47,7 @@ enum ExchangeLog {
                 (.error, failure.detail), seconds)
         case .failed(let failure):
             let code = Refusals.code(of: failure)
-            let isNews = profile.complaints.insert(code).inserted
+            let isNews = profile.complaints.insert(.failed(code)).inserted
             let event: JournalEvent = isNews ? .exchangeFailed : .exchangeFailing
             Journal.write(
                 event, (.profile, name), (.code, code.rawValue), (.error, failure.detail), seconds)

@@ -63,7 +63,7 @@ final class ServedProfile {
     /// What the log was told is wrong since it was last well; empty while it is.
     ///
     /// All of it: an outage whose cause goes back and forth is no new one each time.
-    var complaints: Set<Problem.Code> = []
+    var complaints: Set<ExchangeLog.Complaint> = []
 
     /// What subscribers were told last.
     var published: (state: ProfileState, generation: Generation?, failure: Failure?)?

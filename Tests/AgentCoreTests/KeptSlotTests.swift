@@ -108,10 +108,7 @@ struct KeptSlotTests {
             machine.exchangeBegan(job, at: Example.moment(722).boot)
             machine.exchangeProgressed(.presenting, at: Example.moment(723))
             machine.exchangeEnded(outcome, at: Example.moment(724), draw: 0)
-            // A sign-out may have rotated before, and what it stored begins its time then.
-            let isAnew = job == .signOut
-            let end = isAnew ? Example.moment(731.5) : Example.moment(735)
-            #expect(machine.slot == .kept(until: end.boot, isRewritten: !isAnew))
+            #expect(machine.slot == .kept(until: Example.moment(735).boot, isRewritten: true))
             #expect(step(machine, at: 735) == .rotate(mayPresent: false))
             // A keyring that was killed, and only read, would seem to have been reset.
             machine.keyringDoubted()
@@ -123,6 +120,42 @@ struct KeptSlotTests {
             machine.exchangeDied(
                 "killed", holdsSuccessor: true, at: Example.moment(724), draw: 0)
             #expect(machine.slot == .kept(until: Example.moment(735).boot, isRewritten: true))
+        }
+    }
+
+    @Test("A sign-out that has rotated and failed has what it left in the slot stored, at once")
+    func rotatedSignOut() {
+        for isKept in [true, false] {
+            var machine = Self.kept()
+            if !isKept {
+                machine.exchangeBegan(.rotate, at: Example.moment(740).boot)
+                machine.exchangeEnded(
+                    .session(Example.report(3, access: Example.life(sent: 720))),
+                    at: Example.moment(741), draw: 0)
+                #expect(machine.slot == .empty)
+            }
+            machine.exchangeBegan(.signOut, at: Example.moment(750).boot)
+            machine.exchangeProgressed(.presenting, at: Example.moment(751))
+            machine.exchangeEnded(
+                .failed(Failure(.keyringLocked, "locked")), holdsSuccessor: true,
+                at: Example.moment(752), draw: 0)
+            #expect(machine.slot == .unstored)
+            #expect(step(machine, at: 752) == .rotate(mayPresent: false))
+        }
+    }
+
+    @Test("What mends an unstored successor is what mends its keyring, and never to forget it")
+    func remedies() {
+        for remedy in Failure.Remedy.allCases {
+            let failure = Failure(.keyringUnavailable, "damaged", remedy: remedy)
+            var machine = Self.kept()
+            machine.exchangeBegan(.rotate, at: Example.moment(800).boot)
+            machine.exchangeEnded(
+                .session(Example.report(4, access: Example.life(sent: 720), storeFailure: failure)),
+                at: Example.moment(801), draw: 0)
+            #expect(
+                machine.lastFailure?.failure.remedy
+                    == (remedy == .signInAnew ? .examination : remedy))
         }
     }
 

@@ -61,13 +61,13 @@ struct StartTests {
 
     /// What may stand in the place of canopyd.conf, and what is said of it.
     enum Place: CaseIterable {
-        case missing, empty, directory, pipe, socket, device, lostLink, lostDirectory, looping
+        case missing, empty, null, directory, pipe, socket, device, lostLink, lostDirectory, looping
         case unreadable, unreachable, huge, zeroes, utf16, program
 
         var words: [String] {
             switch self {
             case .missing: ["there is no such file; name another, or leave out --config"]
-            case .empty: []
+            case .empty, .null: []
             case .directory: ["this is a directory, and no file; put the configuration into a file"]
             case .pipe: ["this is a pipe, and no file; put the configuration into a file"]
             case .socket: ["this is a socket, and no file; "]
@@ -97,6 +97,7 @@ struct StartTests {
                 let descriptor = try UnixSocket.make(SOCK_STREAM)
                 defer { close(descriptor) }
                 try #require(UnixSocket.call(bind, descriptor, path) == 0)
+            case .null: return "/dev/null"
             case .device: return "/dev/zero"
             case .lostLink: try #require(symlink("nowhere", path) == 0)
             case .looping: try #require(symlink("canopyd.conf", path) == 0)
@@ -131,15 +132,16 @@ struct StartTests {
         let wrapper =
             geteuid() == 0
             ? ["/usr/bin/setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"] : []
-        for arguments in [["--check-config"], []] where !arguments.isEmpty || place != .empty {
+        let isGood = place.words.isEmpty
+        for arguments in [["--check-config"], []] where !arguments.isEmpty || !isGood {
             let outcome = try CanopydProgram.run(
                 arguments + ["--config", path], in: directory, under: wrapper)
-            #expect(outcome.exitCode == (place == .empty ? 0 : 1))
+            #expect(outcome.exitCode == (isGood ? 0 : 1))
             // Its size makes a configuration of zeroes too large before anything is read of it.
             if place == .program, outcome.words.contains("more than") { continue }
             for words in place.words { #expect(outcome.words.contains(words), "\(outcome.words)") }
-            #expect(outcome.words.split(separator: "\n").count == (place == .empty ? 0 : 1))
-            if place != .empty { #expect(outcome.words.contains(path), "\(outcome.words)") }
+            #expect(outcome.words.split(separator: "\n").count == (isGood ? 0 : 1))
+            if !isGood { #expect(outcome.words.contains(path), "\(outcome.words)") }
         }
     }
 
@@ -215,8 +217,9 @@ struct StartTests {
             #expect(outcome.exitCode == 1)
             #expect(
                 outcome.words == "canopyd: only \(count) files may be open at a time, and "
-                    + "\(Limits.descriptorsLeast) are needed; raise the hard limit: ulimit -n 1024, "
-                    + "or LimitNOFILE=1024 in a unit\n", "\(outcome.words)")
+                    + "\(Limits.descriptorsLeast) are needed; that is the hard limit, which only "
+                    + "whoever set it can raise: a shell with ulimit -n (start another), LimitNOFILE= "
+                    + "of a unit or of user@.service, or limits.conf(5)\n", "\(outcome.words)")
         }
     }
 

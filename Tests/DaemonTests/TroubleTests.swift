@@ -57,7 +57,8 @@ struct TroubleTests {
     @Test("An outage whose cause goes back and forth is told once for each cause")
     func alternating() throws {
         let person = SandboxServer.Person.ada
-        let stage = try Stage()
+        // Half of that is how long a successor waits that came after a repetition.
+        let stage = try Stage(lifetime: 20)
         try stage.desktop.directory.write("[log]\nLevel=debug\n", "conf/canopyd/canopyd.conf")
         try stage.killAndRestart()
         try stage.logIn()

@@ -39,14 +39,12 @@ package struct SignOut<World: ExchangeWorld> {
         case .found(let position): over = position
         case .failed(let failure): return .failed(failure)
         }
-        let isUnrecorded = over == nil && world.holdsUnreadableItem
+        // No record tells whose it is, and that it is over.
+        let hasToGo = world.holdsUnreadableItem
         if let failure = try record(over) { return .failed(failure) }
         try world.emptySlot()
         let left = try world.deleteItem()
-        if isUnrecorded, let left {
-            // Nothing says that it is over but that it is gone.
-            return .failed(left)
-        }
+        if hasToGo, let left { return .failed(left) }
         // A failure is ignored otherwise: the item is dead by record.
         _ = try world.syncKeyring()
         return .signedOut

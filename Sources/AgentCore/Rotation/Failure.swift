@@ -76,10 +76,13 @@ package struct Failure: Error, Equatable, Sendable {
     var asOfUnstored: Failure {
         switch kind {
         case .keyringLocked, .keyringUnavailable:
-            Failure(.successorUnstored, detail, wait: wait, cause: kind, remedy: remedy)
+            Failure(.successorUnstored, detail, wait: wait, cause: kind, remedy: remedyOfUnstored)
         case .notPresented, .noAnswer, .serverError, .somebodyInBetween, .throttled, .refused,
             .notNative, .storageFailed, .successorUnstored, .lockBusy, .exchangeFailed:
             self
         }
     }
+
+    /// What mends it while a successor waits that nothing else has: it must not be forgotten.
+    var remedyOfUnstored: Remedy? { remedy == .signInAnew ? .examination : remedy }
 }

@@ -90,8 +90,11 @@ package struct RotationMachine: Sendable {
         phase = .exchanging(exchange)
     }
 
+    /// The exchange has reported its end.
+    ///
+    /// `holdsSuccessor` where it has left the slot full.
     package mutating func exchangeEnded(
-        _ outcome: ExchangeOutcome, at now: Moment, draw: Double
+        _ outcome: ExchangeOutcome, holdsSuccessor: Bool = false, at now: Moment, draw: Double
     ) {
         guard case .exchanging(let exchange) = phase else {
             return  // It was declared dead before its report was read.
@@ -116,7 +119,7 @@ package struct RotationMachine: Sendable {
                 break
             }
         case .failed(let failure):
-            ended(exchange, failure, at: now, draw: draw)
+            ended(exchange, failure, holdsSuccessor, at: now, draw: draw)
         case .signInRequired(let reason, let words, _):
             end(reason)
             lastFailure = words.isEmpty ? nil : (Failure(.refused, words), now.wall)
@@ -300,7 +303,9 @@ package struct RotationMachine: Sendable {
         }
         if let failure = report.storeFailure {
             slot = .unstored
-            let unstored = Failure(.successorUnstored, failure.detail, cause: failure.kind)
+            let unstored = Failure(
+                .successorUnstored, failure.detail, cause: failure.kind,
+                remedy: failure.remedyOfUnstored)
             return pause(
                 unstored, after: backOff(of: .successorUnstored), at: now, draw: draw)
         }
@@ -326,16 +331,18 @@ package struct RotationMachine: Sendable {
     }
 
     private mutating func ended(
-        _ exchange: Exchange, _ failure: Failure, at now: Moment, draw: Double
+        _ exchange: Exchange, _ failure: Failure, _ holdsSuccessor: Bool, at now: Moment,
+        draw: Double
     ) {
         switch exchange.job {
         case .load, .rotate:
             pause(failure, exchange, at: now, draw: draw)
+        case .signOut where exchange.isPresenting && holdsSuccessor:
+            // It has rotated before it failed, and whether the keyring took what is in the slot it does
+            // not say.
+            slot = .unstored
+            phase = .unread
         case .signOut:
-            // It may have rotated before it failed, and what it stored a moment ago is in the slot then.
-            if exchange.isPresenting, case .kept = slot {
-                slot = .kept(until: now.boot + RotationTiming.lateWrite, isRewritten: false)
-            }
             resume(exchange.before)
         case .signIn, .secondFactor, .identity, .sessions, .revokeSession, .examine:
             resume(exchange.before)
