@@ -234,6 +234,9 @@ enum Canopyd {
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
         withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
+        // They hold the credential socket, and it the agent.
+        agent.deliver = { _, _ in }
+        agent.caller = { _ in nil }
         agent.releaseEmptySlots()
         for profile in agent.unstored {
             Journal.write(.stoppedUnstored, (.profile, profile.text))
