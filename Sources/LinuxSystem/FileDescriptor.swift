@@ -24,20 +24,11 @@ package struct FileDescriptor: ~Copyable, Sendable {
 
     /// Reads from the present position to the end, at most `limit` bytes.
     package func readAll(limit: Int, subject: String) throws(SystemError) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: Limits.readBytes)
-        while true {
-            let count = read(number, &chunk, chunk.count)
-            if count == 0 { return bytes }
-            guard count > 0 else {
-                guard errno == EINTR else { throw .last("read", subject) }
-                continue
-            }
-            guard bytes.count + count <= limit else {
-                throw SystemError("read", code: EFBIG, subject: subject)
-            }
-            bytes.append(contentsOf: chunk[0..<count])
+        let bytes = try readStart(of: limit + 1, subject: subject)
+        guard bytes.count <= limit else {
+            throw SystemError("read", code: EFBIG, subject: subject)
         }
+        return bytes
     }
 
     /// Reads from the present position to the end, or the first `count` bytes.

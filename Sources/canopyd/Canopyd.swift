@@ -171,14 +171,15 @@ enum Canopyd {
         let credentials = try activation.credential.map { descriptor throws(SystemError) in
             try CredentialSocket(inherited: descriptor, loop, agent)
         }
-        agent.deliver = { [unowned connections] client, reply in
+        // It holds the agent, and so may the agent not hold it.
+        agent.deliver = { [unowned connections, weak credentials] client, reply in
             if credentials?.deliver(client, reply) == true { return }
             connections.deliver(client, reply)
         }
         agent.subscribers.publish = { [unowned connections] in
             connections.publish($0, $1, coalescingKey: $2)
         }
-        agent.caller = { [unowned connections] client in
+        agent.caller = { [unowned connections, weak credentials] client in
             if let one = credentials?.caller(of: client) { return one }
             return connections.caller(of: client).map { ($0, .request) }
         }
@@ -233,10 +234,7 @@ enum Canopyd {
             if agent.isIdle, !isSending || end <= .now { loop.stop() }
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
-        withExtendedLifetime((terminate, interrupt, hangUp, listener, connections)) {}
-        // They hold the credential socket, and it the agent.
-        agent.deliver = { _, _ in }
-        agent.caller = { _ in nil }
+        withExtendedLifetime((terminate, interrupt, hangUp, listener, connections, credentials)) {}
         agent.releaseEmptySlots()
         for profile in agent.unstored {
             Journal.write(.stoppedUnstored, (.profile, profile.text))
