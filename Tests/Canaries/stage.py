@@ -21,8 +21,8 @@ def eventually(what, condition, seconds=60):
 
 
 class Stage:
-    def __init__(self, programs, root, server):
-        self.programs, self.root, self.server = programs, Path(root), server
+    def __init__(self, programs, root, server, journal):
+        self.programs, self.root, self.server, self.journal = programs, Path(root), server, journal
         for name in ("home", "data", "state", "config", "keyring", "canopyd", "work"): (self.root / name).mkdir(mode=0o700)
         self.environment = {
             "PATH": "/usr/bin:/bin", "HOME": f"{root}/home", "XDG_RUNTIME_DIR": root, "XDG_DATA_HOME": f"{root}/data",
@@ -161,3 +161,13 @@ def allow_core(process):
         return True
     except PermissionError:
         return False
+
+
+def crash(process):
+    """Makes a process die of a fault of its own: a signal that is sent to it, it may ignore. An instruction that is
+    none is written where its system call returns to; only its own copy of the page is changed."""
+    where = Path(f"/proc/{process}/syscall")
+    address = int(eventually("it waits in a system call", lambda: where.read_text().split()[8:9])[0], 16)
+    with open(f"/proc/{process}/mem", "r+b", buffering=0) as memory:
+        memory.seek(address)
+        memory.write(b"\x0f\x0b" if os.uname().machine == "x86_64" else bytes(4))

@@ -139,9 +139,8 @@ struct KeyringFaultTests {
         let desktop = try PrivateDesktop(.nobody)
         let started = desktop.directory.path + "/started"
         for name in ["dbus-launch", "dbus-daemon", "gcr-prompter", "xterm", "zenity"] {
-            try desktop.directory.write(
+            try desktop.directory.writeProgram(
                 "#!/bin/sh\necho \"$0\" >>\(started)\nexit 1\n", "bin/" + name)
-            chmod(desktop.directory.path + "/bin/" + name, 0o755)
         }
         try desktop.stopBus()
         unlink(desktop.directory.path + "/bus")

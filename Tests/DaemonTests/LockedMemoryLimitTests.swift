@@ -45,9 +45,8 @@ struct LockedMemoryLimitTests {
         try #require(mkdir(place, 0o700) == 0)
         try FileManager.default.copyItem(atPath: built + "/canopyd", toPath: place + "/canopyd")
         let command = (Self.wrapper() + [built + "/canopyd-exchange"]).joined(separator: " ")
-        try stage.desktop.directory.write(
+        try stage.desktop.directory.writeProgram(
             "#!/bin/sh\nexec \(command)\n", "place/canopyd-exchange")
-        try #require(chmod(place + "/canopyd-exchange", 0o700) == 0)
         stage.program = place + "/canopyd"
         try stage.startDaemon()
         try stage.logIn()

@@ -17,7 +17,8 @@ struct ProcessTests {
         let stage = try Stage()
         try stage.logIn()
         try stage.killDaemon()
-        let place = stage.desktop.directory.path + "/bin"
+        let directory = stage.desktop.directory
+        let place = directory.path + "/bin"
         let exchange = place + "/canopyd-exchange"
         let real = URL(fileURLWithPath: try CanopydProgram.path).deletingLastPathComponent().path
         try FileManager.default.createDirectory(
@@ -33,8 +34,9 @@ struct ProcessTests {
         switch impostor {
         case .nothing: break
         case .notExecutable: try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: exchange))
-        case .notAProgram: try put("words", at: exchange)
-        case .failing: try put("#!/bin/sh\nexit 7\n", at: exchange)
+        case .notAProgram: try directory.writeProgram("words", "bin/canopyd-exchange")
+        case .failing:
+            try directory.writeProgram("#!/bin/sh\nexit 7\n", "bin/canopyd-exchange")
         }
         let refused = try stage.ask("POST", "/v1/profiles/default/refresh?timeout=60")
         #expect(refused.status == 503)
@@ -52,11 +54,6 @@ struct ProcessTests {
         }
         #expect(try stage.state() == "active")
         try stage.server.expectNoIncident()
-    }
-
-    private func put(_ text: String, at path: String) throws {
-        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-        try #require(chmod(path, 0o700) == 0)
     }
 
     @Test("B08: the watchdog is answered while canopyd's loop turns, whatever hangs beside it")

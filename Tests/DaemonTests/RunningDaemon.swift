@@ -102,6 +102,23 @@ final class TestDirectory {
         try Data(text.utf8).write(to: url)
     }
 
+    /// A script that can be run at once.
+    ///
+    /// A child that another test starts has for a moment whatever is open here, and a file that is open
+    /// for writing cannot be run: nobody has it so once the kernel grants a lease for reading it.
+    func writeProgram(_ text: String, _ name: String) throws {
+        try write(text, name)
+        let setLease: Int32 = 1024  // F_SETLEASE of linux/fcntl.h, which Swift does not import.
+        let descriptor = open(path + "/" + name, O_RDONLY | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        try #require(fchmod(descriptor, 0o755) == 0)
+        try eventually("no other process has it open for writing") {
+            fcntl(descriptor, setLease, Int32(F_RDLCK)) == 0
+        }
+        try #require(fcntl(descriptor, setLease, Int32(F_UNLCK)) == 0)
+    }
+
     /// What the regular files in it contain.
     func files() throws -> [(name: String, contents: Data)] {
         let names = try #require(FileManager.default.enumerator(atPath: path))

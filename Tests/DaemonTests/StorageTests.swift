@@ -60,19 +60,24 @@ struct StorageTests {
                 // Until it is answered: of a wait that is given up the work goes on, once there is a keyring.
                 _ = try stage.ask("POST", "/v1/profiles/default/refresh?timeout=60")
             }
-            #expect(try stage.server.refreshes() == 1, "presented meanwhile: \(failing)")
+            // What the keyring did store is rotated again when that is due.
+            #expect(
+                try failing == .doneAndError || stage.server.refreshes() == 1,
+                "presented meanwhile: \(failing)")
             #expect(try failing == .doneAndError || stage.slotSize() != 0, note)
         }
         for (failing, stage, _) in stages {
             try failing.end(stage.double)
             try eventually(within: 90, "it is stored: \(failing)") {
-                try stage.desktop.storedSession()?.number("generation") == 1
+                try stage.desktop.storedSession()?.number("generation") ?? 0 >= 1
                     && [0, nil].contains(stage.slotSize())
             }
             try eventually("it is well: \(failing)") { try stage.state() == "active" }
             #expect(try !stage.profile().has("last_error"))
-            // A run that takes minutes has the next one become due.
-            #expect(try Sanitizer.isOn || stage.server.refreshes() == 1)
+            // In a run that takes minutes the next one becomes due.
+            try eventually("no token was presented twice: \(failing)") {
+                try stage.server.refreshes() == stage.generation()
+            }
             try stage.expectRotation()
             try stage.double.expectNobodyAsked()
             try stage.server.expectNoIncident()

@@ -20,7 +20,7 @@ struct UnitCheckTests {
         let kept = Self.shipped.filter { line in !names.contains(line.prefix { $0 != "=" }) }
         let lines = (kept + changes).joined(separator: "\n")
         let directory = stage.desktop.directory
-        try directory.write(
+        try directory.writeProgram(
             script
                 ?? """
                 #!/bin/sh
@@ -29,7 +29,6 @@ struct UnitCheckTests {
                 \(lines)
                 END
                 """, "bin/systemctl")
-        chmod(directory.path + "/bin/systemctl", 0o755)
         var environment = stage.desktop.environment
         environment["CANOPY_URL"] = stage.server.url
         environment["PATH"] = directory.path + "/bin:/usr/bin:/bin"

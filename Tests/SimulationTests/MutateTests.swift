@@ -20,8 +20,15 @@ struct MutateTests {
         echo $$ $! >'\(directory.path)/started.new'
         mv '\(directory.path)/started.new' '\(directory.path)/started'
         wait
-        """.write(to: swift, atomically: true, encoding: .utf8)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: swift.path)
+        """.write(
+            to: directory.appendingPathComponent("script"), atomically: true, encoding: .utf8)
+        // Another test's child has for a moment whatever is open here, and what is open for writing
+        // cannot be run: so another process writes what is.
+        let install = try Process.run(
+            URL(fileURLWithPath: "/usr/bin/install"),
+            arguments: [directory.path + "/script", swift.path])
+        install.waitUntilExit()
+        try #require(install.terminationStatus == 0)
 
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().path
