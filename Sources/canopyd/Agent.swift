@@ -4,7 +4,8 @@ internal import LinuxSystem
 /// The profiles being served: the only owner of state.
 ///
 /// Every event changes one machine and is followed by ``settle(_:at:)``, which starts what is due
-/// and answers whoever can be answered. Nothing is scheduled: ``nextWakeUp`` follows from the state.
+/// and answers whoever can be answered. Nothing is scheduled: what ``prepareToWait()``
+/// returns follows from the state.
 final class Agent {
     /// Sends a reply to a client that was told to wait.
     var deliver: (ClientID, Reply) -> Void = { _, _ in }
@@ -50,7 +51,7 @@ final class Agent {
     var loading: ExchangeProcess?
     var isStopping = false
 
-    /// Set by everything that may move ``nextWakeUp``.
+    /// Set by everything that may move what ``prepareToWait()`` returns.
     var wakeUpIsStale = true
 
     let startedAt = WallTime.now
@@ -133,16 +134,22 @@ final class Agent {
 
     // MARK: Time
 
-    /// The earliest thing that is to be done unasked; nil for nothing.
-    var nextWakeUp: BootTime? {
-        if wakeUpIsStale {
+    /// Sees to what concerns all profiles together, once for all that have changed in a turn: a look
+    /// at each of them whenever one changes is a million for a thousand.
+    ///
+    /// Returns when something is to be done unasked next; nil for never.
+    func prepareToWait() -> BootTime? {
+        while wakeUpIsStale {
             wakeUpIsStale = false
+            let now = Moment.now
+            chooseWatches(at: now)
+            notifications.settle(at: now.boot)
             var earliest = strangers.map(\.deadline).min()
             for profile in profiles.values {
                 guard
                     let time = profile.wakeUp(
                         mayLoad: loading == nil && !isStopping,
-                        mayRotate: !sleep.isPreparing && !isStopping, at: .now)
+                        mayRotate: !sleep.isPreparing && !isStopping, at: now.boot)
                 else { continue }
                 earliest = min(time, earliest ?? time)
             }
@@ -230,7 +237,7 @@ final class Agent {
     }
 
     /// Listens for what something waits for, and for nothing else.
-    func chooseWatches(at now: Moment) {
+    private func chooseWatches(at now: Moment) {
         var need = KeyringWatch.Need.nothing
         var awaitsNetwork = false
         for profile in profiles.values {

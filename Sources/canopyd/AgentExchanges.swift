@@ -14,7 +14,6 @@ extension Agent {
         if isStopping, profile.process == nil, !profile.isStarting { dismiss(profile, at: now) }
         subscribers.tell(profile, at: now)
         notifications.saw(profile.name, profile.standing, at: now.boot)
-        chooseWatches(at: now)
     }
 
     /// Tells whoever still waits that nobody works for them any more.

@@ -222,11 +222,11 @@ enum Canopyd {
                 connections.wake(at: now.boot)
                 listener.wake(at: now.boot)
                 credentials?.wake(at: now.boot)
-                if let wakeUp = agent.nextWakeUp, wakeUp <= now.boot { agent.wake(at: now) }
+                if let wakeUp = agent.prepareToWait(), wakeUp <= now.boot { agent.wake(at: now) }
             }
             let wakeUp = earlier(
                 earlier(connections.wakeUp, listener.wakeUp),
-                earlier(credentials?.wakeUp, agent.nextWakeUp))
+                earlier(credentials?.wakeUp, agent.prepareToWait()))
             guard let began = stopping else { return (wakeUp, connections.hasWork) }
             // Answers that are on their way get a moment to arrive.
             let end = began + .seconds(Int64(Limits.stopSeconds))

@@ -222,6 +222,19 @@ struct SignInNoticeTests {
         return (notice, shown)
     }
 
+    @Test("Only what has changed is news: whoever hears of a thousand profiles looks at them once")
+    func sameAgain() {
+        let now = Example.moment().boot
+        var notice = SignInNotice()
+        let lost = SignInNotice.Standing.needed(.rotationLost, email: nil)
+        for (standing, isNews) in [
+            (.settled, false), (.unknown, false), (lost, true), (lost, false), (.unknown, true),
+            (.unknown, false), (lost, true), (.settled, true), (.settled, false),
+        ] as [(SignInNotice.Standing, Bool)] {
+            #expect(notice.saw(Self.work, standing, at: now) == isNews, "\(standing)")
+        }
+    }
+
     @Test("A service that vanishes while it is asked has told nobody")
     func vanished() throws {
         let due = Example.moment().boot + SignInNotice.grace

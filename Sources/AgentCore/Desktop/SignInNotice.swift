@@ -137,11 +137,15 @@ package struct SignInNotice: Sendable {
 
     // MARK: What changes the state
 
-    /// A profile may have changed.
-    package mutating func saw(_ profile: ProfileName, _ standing: Standing, at now: BootTime) {
+    /// A profile may have changed; whether it has, so that something may follow.
+    @discardableResult
+    package mutating func saw(
+        _ profile: ProfileName, _ standing: Standing, at now: BootTime
+    ) -> Bool {
+        let known = ended[profile]
         switch standing {
         case .needed(let reason, let email):
-            var sign = ended[profile] ?? Ended(since: now, isTold: false)
+            var sign = known ?? Ended(since: now, isTold: false)
             sign.reason = reason
             sign.email = email
             sign.isCurrent = true
@@ -152,6 +156,7 @@ package struct SignInNotice: Sendable {
         case .unknown:
             ended[profile]?.isCurrent = false
         }
+        return ended[profile] != known
     }
 
     /// All has been read once, as far as it can be: of profiles that nothing was heard of, nothing is.

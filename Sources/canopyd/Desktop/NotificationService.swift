@@ -29,6 +29,9 @@ final class NotificationService {
     private let boot: BootID
     private let recordPath: String?
     private var recorded: [UInt8]?
+
+    /// Whether a profile has, since the last look at all of them.
+    private var hasChanged = false
     private var bus: Bus?
     private var ownerWatch: BusSubscription?
     private var closingWatch: BusSubscription?
@@ -56,11 +59,16 @@ final class NotificationService {
         observe()
     }
 
-    /// A profile may have changed.
+    /// A profile may have changed; what follows from it is left to ``settle(at:)``.
     func saw(_ profile: ProfileName, _ standing: SignInNotice.Standing, at now: BootTime) {
-        if standing == .settled, !notice.needsService { return }
-        notice.saw(profile, standing, at: now)
-        proceed(at: now)
+        guard notice.saw(profile, standing, at: now) else { return }
+        hasChanged = true
+        onWakeUpChange()
+    }
+
+    /// Does what follows from all that was seen.
+    func settle(at now: BootTime) {
+        if hasChanged { proceed(at: now) }
     }
 
     /// Every profile has been read once, or could not be.
@@ -77,6 +85,7 @@ final class NotificationService {
     }
 
     private func proceed(at now: BootTime) {
+        hasChanged = false
         switch notice.step(at: now) {
         case .nothing: break
         case .show(let text, let shown): show(text, replacing: shown)
