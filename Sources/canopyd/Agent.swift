@@ -143,7 +143,8 @@ final class Agent {
             wakeUpIsStale = false
             let now = Moment.now
             chooseWatches(at: now)
-            notifications.settle(at: now.boot)
+            // While profiles are read they come one by one, and nobody is told before the last.
+            if loading == nil { notifications.settle(at: now.boot) }
             var earliest = strangers.map(\.deadline).min()
             for profile in profiles.values {
                 guard

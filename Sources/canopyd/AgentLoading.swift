@@ -66,6 +66,7 @@ extension Agent {
         case .ended(let words):
             let process = loading
             loading = nil
+            wakeUpIsStale = true
             let shared = profiles.values.filter { $0.process === process }
             for profile in shared { profile.process = nil }
             loadingEnded(words, of: shared, at: now)
