@@ -13,6 +13,9 @@ enum Canopyctl {
         signal(SIGPIPE, SIG_IGN)
         // So is a limit on the size of files (RLIMIT_FSIZE).
         signal(SIGXFSZ, SIG_IGN)
+        // Whoever starts us may ignore the ends of children: a program that we run would leave no word of
+        // its end, and be waited for without one.
+        signal(SIGCHLD, SIG_DFL)
         LockedMemory.onRefusal { refusal in
             StandardError.say(
                 "canopyctl: warning: what is secret may be swapped to disk, for memory cannot be "

@@ -67,6 +67,19 @@ struct ExecTests {
         #expect(left.isEmpty, "the file of a program that has ended is left: \(left)")
     }
 
+    @Test("The program's end is noticed where whoever started us ignores the ends of children")
+    func childrenIgnored() throws {
+        let daemon = try daemon()
+        let outcome = try Canopyctl.run(
+            [
+                "-s", "KILL", "60", "/usr/bin/env", "--ignore-signal=CHLD", try Canopyctl.path,
+                "exec", "--", "sh", "-c", "exit 42",
+            ], daemon: daemon,
+            environment: ["PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": daemon.directory],
+            program: "/usr/bin/timeout")
+        #expect(outcome.exitCode == 42, "\(outcome.words)")
+    }
+
     @Test("Another variable is used on request, and none that is no name")
     func variable() throws {
         let outcome = try run(

@@ -170,24 +170,4 @@ extension Stage {
     fileprivate func connections() throws -> Int {
         try ask("GET", "/v1/status").json.number("connections")
     }
-
-    /// Starts canopyd anew with so many more profiles, of which nothing is in the keyring; returns
-    /// how many.
-    fileprivate func crowd(_ count: Int) throws -> Int {
-        try killDaemon()
-        let state = desktop.directory.path + "/state/canopyd"
-        let machine = try #require(
-            try FileManager.default.contentsOfDirectory(atPath: state).first)
-        let known = "\(state)/\(machine)/default.json"
-        for index in 0..<count {
-            try FileManager.default.copyItem(
-                atPath: known, toPath: "\(state)/\(machine)/p\(index).json")
-        }
-        try startDaemon()
-        try eventually(within: 90, "all are served") {
-            try ask("GET", "/v1/profiles").json.objects("profiles")
-                .allSatisfy { try $0.text("state") != "refreshing" }
-        }
-        return count
-    }
 }

@@ -103,6 +103,13 @@ struct RequestCostTests {
         #expect(closes(lines[last...]) > crowd - crowd / 10, "the crowd had not gone at once")
     }
 
+    @Test("That a hundred sign-ins have ended is put on record together, and not for each")
+    func record() throws {
+        let lines = try lines { stage in _ = try stage.crowd(100) }
+        let writes = lines.count { $0.hasPrefix("rename") && $0.contains("/notice.json") }
+        #expect(1...2 ~= writes)
+    }
+
     private static func isRequest(_ line: Substring) -> Bool {
         line.contains(#", "GET /v1/token HTTP/1.1\r\n"#)
     }
