@@ -21,12 +21,14 @@ enum Execution {
     }
 
     /// Starts a program, found as a shell finds it, with these variables besides ours, and with no
-    /// signal blocked or ignored.
+    /// signal blocked.
     ///
+    /// What we were told to ignore, as by nohup(1), it ignores too, but for `heard`: a shell cannot trap
+    /// what it was started to ignore.
     /// `output` becomes its standard output, and its errors go nowhere then; nil for ours.
     static func start(
         _ arguments: [String], adding variables: [(name: String, value: EnvironmentValue)],
-        output: Int32? = nil
+        hearing heard: Int32? = nil, output: Int32? = nil
     ) throws(SystemError) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -45,6 +47,7 @@ enum Execution {
         sigemptyset(&defaults)
         sigaddset(&defaults, SIGPIPE)
         sigaddset(&defaults, SIGXFSZ)
+        if let heard { sigaddset(&defaults, heard) }
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         posix_spawnattr_setflags(
             &attributes, Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF))

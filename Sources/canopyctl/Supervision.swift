@@ -77,7 +77,7 @@ final class Supervision {
         ]
         if let file { variables.append(("CANOPY_ACCESS_TOKEN_FILE", .text(file.path))) }
         do throws(SystemError) {
-            process = try Execution.start(arguments, adding: variables)
+            process = try Execution.start(arguments, adding: variables, hearing: toldBy)
         } catch {
             Complaint(
                 .failure, "\(arguments[0]) cannot be run", detail: "\(error)",
@@ -86,6 +86,15 @@ final class Supervision {
             file?.remove()
             // What env(1) and every shell end with.
             exit(error.code == ENOENT ? 127 : 126)
+        }
+    }
+
+    /// The signal that tells the program of a new token.
+    private var toldBy: Int32? {
+        switch onRotate {
+        case .nothing: nil
+        case .signal(let number): number
+        case .restart: SIGTERM
         }
     }
 

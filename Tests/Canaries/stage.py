@@ -123,9 +123,12 @@ class Stage:
 
     def typed(self, arguments, answers):
         """A command on a terminal: each answer is typed once its prompt is shown."""
-        process, terminal = pty.fork()
-        if process == 0:
-            os.execve(f"{self.programs}/canopyctl", ["canopyctl", *arguments], self.environment)
+        # Not pty.fork: what another thread holds at that moment, nobody would ever give back in the child.
+        terminal, inner = pty.openpty()
+        process = subprocess.Popen(
+            ["setsid", "--ctty", f"{self.programs}/canopyctl", *arguments], env=self.environment, stdin=inner, stdout=inner,
+            stderr=inner)
+        os.close(inner)
         shown, waiting = b"", list(answers)
         while True:
             ready, _, _ = select.select([terminal], [], [], 60)
@@ -138,7 +141,7 @@ class Stage:
             shown += more
             if waiting and waiting[0][0].encode() in shown.lower():
                 os.write(terminal, waiting.pop(0)[1].encode() + b"\n")
-        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        status = process.wait()
         os.close(terminal)
         self.said.append(("a terminal", shown, False))
         return status, shown

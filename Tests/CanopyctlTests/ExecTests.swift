@@ -121,6 +121,21 @@ struct ExecTests {
         #expect(outcome.output == "token-1" && outcome.exitCode == 7, "\(outcome.words)")
     }
 
+    @Test("E08: under nohup, too, a program hears the signal that was asked for")
+    func heard() throws {
+        let daemon = try daemon()
+        let outcome = try Canopyctl.run(
+            [
+                "-s", "KILL", "60", "/usr/bin/env", "--ignore-signal=HUP,USR2", try Canopyctl.path,
+                "exec", "--on-rotate", "signal=HUP", "--", "sh", "-c",
+                #"trap 'cat "$CANOPY_ACCESS_TOKEN_FILE"; exit 7' HUP; kill -USR2 $$; "#
+                    + "while :; do sleep 0.1; done",
+            ], daemon: daemon,
+            environment: ["PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": daemon.directory],
+            program: "/usr/bin/timeout")
+        #expect(outcome.output == "token-1" && outcome.exitCode == 7, "\(outcome.words)")
+    }
+
     @Test("E08: a program is started again with the new token")
     func restarted() throws {
         let outcome = try run(

@@ -1,5 +1,5 @@
 """Mail programs, which show the token by SASL."""
-import os, pty, select, signal, time
+import os, pty, select, subprocess, time
 from consumer import Consumer
 from documents import example, replaced
 from mailservers import IMAP, SMTP, Mail
@@ -88,14 +88,13 @@ class MuttReads(Consumer):
 
     def use(self):
         """The status is 0 once the letter's subject is in the list; what the screen showed is the output."""
-        process, terminal = pty.fork()
-        if process == 0:
-            try:
-                os.chdir(self.directory)
-                os.environ.update({"HOME": str(self.directory), "TERM": "xterm", "LINES": "24", "COLUMNS": "160"})
-                os.execvp("mutt", ["mutt", "-n", "-F", str(self.configuration)])
-            finally:
-                os._exit(127)
+        # Not pty.fork: what another thread holds at that moment, nobody would ever give back in the child.
+        terminal, inner = pty.openpty()
+        process = subprocess.Popen(
+            ["setsid", "--ctty", "mutt", "-n", "-F", self.configuration], cwd=self.directory, stdin=inner, stdout=inner,
+            stderr=inner,
+            env=os.environ | {"HOME": str(self.directory), "TERM": "xterm", "LINES": "24", "COLUMNS": "160"})
+        os.close(inner)
         shown = b""
         end = time.monotonic() + 60
         try:
@@ -108,8 +107,8 @@ class MuttReads(Consumer):
                     except OSError:
                         break
         finally:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+            process.kill()
+            process.wait()
             os.close(terminal)
         return (0 if b"greeting" in shown else 1), shown.decode(errors="replace"), ""
 
