@@ -139,6 +139,12 @@ final class Agent {
     ///
     /// Returns when something is to be done unasked next; nil for never.
     func prepareToWait() -> BootTime? {
+        if wakeUpIsStale { lookAtAll() }
+        return cachedWakeUp
+    }
+
+    /// Apart, so that a turn in which nothing has changed, a token's, costs a comparison.
+    private func lookAtAll() {
         while wakeUpIsStale {
             wakeUpIsStale = false
             let now = Moment.now
@@ -161,7 +167,6 @@ final class Agent {
             }
             cachedWakeUp = earliest
         }
-        return cachedWakeUp
     }
 
     /// Does what is due.
