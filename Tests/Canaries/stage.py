@@ -1,7 +1,8 @@
 """canopyd on a desktop of its own, as the service manager starts it, and its clients."""
-import http.client, json, os, pty, resource, select, signal, socket, subprocess, time
+import http.client, json, os, resource, signal, socket, subprocess, time
 from pathlib import Path
 import canary
+from terminal import Terminal
 
 BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -123,26 +124,13 @@ class Stage:
 
     def typed(self, arguments, answers):
         """A command on a terminal: each answer is typed once its prompt is shown."""
-        # Not pty.fork: what another thread holds at that moment, nobody would ever give back in the child.
-        terminal, inner = pty.openpty()
-        process = subprocess.Popen(
-            ["setsid", "--ctty", f"{self.programs}/canopyctl", *arguments], env=self.environment, stdin=inner, stdout=inner,
-            stderr=inner)
-        os.close(inner)
-        shown, waiting = b"", list(answers)
-        while True:
-            ready, _, _ = select.select([terminal], [], [], 60)
-            if not ready: raise RuntimeError(f"the terminal shows nothing more: {shown!r}")
-            try:
-                more = os.read(terminal, 4096)
-            except OSError:
-                break  # The program has ended.
-            if not more: break
-            shown += more
-            if waiting and waiting[0][0].encode() in shown.lower():
-                os.write(terminal, waiting.pop(0)[1].encode() + b"\n")
-        status = process.wait()
-        os.close(terminal)
+        waiting, end = list(answers), time.monotonic() + 60
+        with Terminal(f"{self.programs}/canopyctl", *arguments, env=self.environment) as terminal:
+            while terminal.read(1):
+                if time.monotonic() > end: raise RuntimeError(f"it does not end: {terminal.shown!r}")
+                if waiting and waiting[0][0].encode() in terminal.shown.lower():
+                    terminal.type(waiting.pop(0)[1] + "\n")
+            status, shown = terminal.wait(60), terminal.shown
         self.said.append(("a terminal", shown, False))
         return status, shown
 

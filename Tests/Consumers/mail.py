@@ -1,9 +1,10 @@
 """Mail programs, which show the token by SASL."""
-import os, pty, select, subprocess, time
+import os, time
 from consumer import Consumer
 from documents import example, replaced
 from mailservers import IMAP, SMTP, Mail
 from stage import Failure
+from terminal import Terminal
 
 def shown(begins, profile, **others):
     """A configuration of docs/integrations.md, for a profile that is not the usual one."""
@@ -88,28 +89,14 @@ class MuttReads(Consumer):
 
     def use(self):
         """The status is 0 once the letter's subject is in the list; what the screen showed is the output."""
-        # Not pty.fork: what another thread holds at that moment, nobody would ever give back in the child.
-        terminal, inner = pty.openpty()
-        process = subprocess.Popen(
-            ["setsid", "--ctty", "mutt", "-n", "-F", self.configuration], cwd=self.directory, stdin=inner, stdout=inner,
-            stderr=inner,
-            env=os.environ | {"HOME": str(self.directory), "TERM": "xterm", "LINES": "24", "COLUMNS": "160"})
-        os.close(inner)
-        shown = b""
         end = time.monotonic() + 60
-        try:
-            while time.monotonic() < end:
-                if b"greeting" in shown or b"canopyctl" in shown:
+        with Terminal(
+                "mutt", "-n", "-F", self.configuration, cwd=self.directory,
+                env=os.environ | {"HOME": str(self.directory), "TERM": "xterm", "LINES": "24", "COLUMNS": "160"}) as terminal:
+            while time.monotonic() < end and not (b"greeting" in terminal.shown or b"canopyctl" in terminal.shown):
+                if not terminal.read(0.2):
                     break
-                if select.select([terminal], [], [], 0.2)[0]:
-                    try:
-                        shown += os.read(terminal, 65536)
-                    except OSError:
-                        break
-        finally:
-            process.kill()
-            process.wait()
-            os.close(terminal)
+            shown = terminal.shown
         return (0 if b"greeting" in shown else 1), shown.decode(errors="replace"), ""
 
 

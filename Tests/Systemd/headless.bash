@@ -1,7 +1,6 @@
 # A machine with nobody in front of it: `canopyctl setup-headless`, and what it lives through. Read by
 # scripts/systemd-test. docs.bash runs what docs/headless.md says.
 
-state() { user 'canopyctl status --json' | value profiles.0.state; }
 token_digest() { user 'canopyctl token' | sha256sum; }
 setup() { root "PATH=/home/canopy/.local/bin:\$PATH canopyctl setup-headless --user canopy $*"; }
 

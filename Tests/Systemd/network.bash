@@ -2,7 +2,6 @@
 # proxy. stunnel and tinyproxy stand in the machine's network, and canopyd in its sandbox. Read by
 # scripts/systemd-test.
 
-state() { user 'canopyctl status --json' | value profiles.0.state; }
 configure() {
     user "mkdir -p ~/.config/canopyd
     cat >~/.config/canopyd/canopyd.conf

@@ -1,7 +1,6 @@
 # The successor slots in the service manager's descriptor store: a token that the keyring does not
 # take outlives every process of ours. Read by scripts/systemd-test.
 
-state() { user 'canopyctl status --json' | value profiles.0.state; }
 generation() { user 'canopyctl token --json' | value generation; }
 stored_descriptors() { user 'systemctl --user show --value -p NFileDescriptorStore canopyd.service'; }
 restarted() {

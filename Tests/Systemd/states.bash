@@ -41,8 +41,8 @@ refused() {
     admin POST faults '{"name":"echo-body","on":"refresh","count":1}' >/dev/null
     within 20 eval '! user "canopyctl refresh >/dev/null 2>&1"'
     # The token in hand is good still.
-    contains "refused degraded" "$(user 'canopyctl status --json' | value profiles.0.state)"
-    comes_to "$(user 'canopyctl status --json' | value profiles.0.state)" 0
+    contains "refused degraded" "$(state)"
+    comes_to "$(state)" 0
     # What was answered with a refusal may have been presented: the next token would be held back.
     user 'canopyctl logout --local 2>/dev/null'
     sign_in

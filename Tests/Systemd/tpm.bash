@@ -2,7 +2,6 @@
 
 # The manager and systemd-creds find the TPM by this variable; a real one is found without.
 tpm_variable="SYSTEMD_TPM2_DEVICE=swtpm:path=/opt/tpm/tpm"
-state() { user 'canopyctl status --json' | value profiles.0.state; }
 setup() { root "$tpm_variable PATH=/home/canopy/.local/bin:\$PATH canopyctl setup-headless --user canopy $*"; }
 
 # Each start is a power cycle of the TPM's.

@@ -120,13 +120,13 @@ status_is_true() {
     # A rotation finds it locked; the token in hand is good.
     user 'canopyctl refresh' && return 1
     within 10 eval 'contains "$(status_line)" "keyring_locked: default"'
-    same "$(user 'canopyctl status --json' | value profiles.0.state)" keyring_locked "the state"
+    same "$(state)" keyring_locked "the state"
     unlock_keyring
     within 10 eval 'same "$(status_line)" "Serving; active: default" "STATUS"'
     server_away
     user 'canopyctl refresh' && return 1
     within 10 eval 'contains "$(status_line)" "degraded: default"'
-    same "$(user 'canopyctl status --json' | value profiles.0.state)" degraded "the state"
+    same "$(state)" degraded "the state"
     server_back
     within 20 eval 'same "$(status_line)" "Serving; active: default" "STATUS"'
 }
