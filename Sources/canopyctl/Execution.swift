@@ -25,6 +25,7 @@ enum Execution {
     ///
     /// What we were told to ignore, as by nohup(1), it ignores too, but for `heard`: a shell cannot trap
     /// what it was started to ignore.
+    ///
     /// `output` becomes its standard output, and its errors go nowhere then; nil for ours.
     static func start(
         _ arguments: [String], adding variables: [(name: String, value: EnvironmentValue)],

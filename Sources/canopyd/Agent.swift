@@ -19,7 +19,7 @@ final class Agent {
     /// What was asked so far, and how it was answered.
     var statistics: () -> RequestStatistics = { RequestStatistics() }
 
-    /// Called when a state may have changed, for the service manager's status line.
+    /// Called once a turn in which a state may have changed, for the service manager's status line.
     var onChange: () -> Void = {}
 
     var settings: Settings {
@@ -167,6 +167,7 @@ final class Agent {
             }
             cachedWakeUp = earliest
         }
+        onChange()
     }
 
     /// Does what is due.
@@ -230,7 +231,6 @@ final class Agent {
         }
         for profile in profiles.values { settle(profile, at: now) }
         load(at: now)
-        onChange()
     }
 
     private func keyringLost(_ failure: Failure, at now: Moment) {
@@ -239,7 +239,6 @@ final class Agent {
             profile.machine.keyringLost(failure, at: now)
             settle(profile, at: now)
         }
-        onChange()
     }
 
     /// Listens for what something waits for, and for nothing else.

@@ -269,7 +269,6 @@ extension Agent {
         } else {
             settle(profile, at: now)
         }
-        onChange()
     }
 
     /// The exchange is gone and has told no end, or was never started.

@@ -71,7 +71,6 @@ extension Agent {
             for profile in shared { profile.process = nil }
             loadingEnded(words, of: shared, at: now)
         }
-        onChange()
     }
 
     private func loaded(_ name: ProfileName, _ outcome: ExchangeOutcome, at now: Moment) {
