@@ -2,8 +2,8 @@ package import AgentCore
 internal import CLinux
 internal import Glibc
 
-/// An exclusive lock on a file that is never renamed or removed; given back by the kernel when the
-/// process ends, however it ends.
+/// An exclusive lock on a file that is never renamed or removed, or on a directory; given back by the
+/// kernel when the process ends, however it ends.
 ///
 /// Nothing is judged by age.
 package struct FileLock: ~Copyable, Sendable {
@@ -11,8 +11,19 @@ package struct FileLock: ~Copyable, Sendable {
 
     /// Takes the lock if it is free; nil if somebody has it.
     package static func take(_ path: String) throws(SystemError) -> FileLock? {
-        let file = try FileDescriptor.open(
-            path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+        try take(
+            FileDescriptor.open(path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600), of: path)
+    }
+
+    /// Takes the lock of a directory that is there already, with no file in it; nil if somebody has
+    /// it.
+    package static func take(directory path: String) throws(SystemError) -> FileLock? {
+        try take(FileDescriptor.open(path, O_RDONLY | O_DIRECTORY), of: path)
+    }
+
+    private static func take(
+        _ file: consuming FileDescriptor, of path: String
+    ) throws(SystemError) -> FileLock? {
         while flock(file.number, LOCK_EX | LOCK_NB) != 0 {
             if errno == EWOULDBLOCK { return nil }
             guard errno == EINTR else { throw .last("flock", path) }

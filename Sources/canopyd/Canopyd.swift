@@ -123,11 +123,16 @@ enum Canopyd {
 
     private static func listeningSocket(
         _ options: Options, _ activation: SocketActivation
-    ) throws -> ListeningSocket {
-        if let inherited = activation.agent { return ListeningSocket(inherited: inherited) }
+    ) throws -> (ListeningSocket, RuntimeDirectoryClaim) {
+        if let inherited = activation.agent {
+            return (ListeningSocket(inherited: inherited), try RuntimeDirectoryClaim())
+        }
         do {
             let path = try options.socket ?? Environment.process.agentSocketPath
-            return try ListeningSocket(at: SocketAddress(path: path))
+            // For a path that cannot be used nothing is made.
+            let address = try SocketAddress(path: path)
+            let claim = try RuntimeDirectoryClaim()
+            return (try ListeningSocket(at: address), claim)
         } catch let error as SocketAddress.Unusable {
             throw Unusable(description: "\(error); \(error.remedy)")
         } catch let error as Environment.Unusable {
@@ -160,7 +165,7 @@ enum Canopyd {
     ) throws {
         MemoryWarning.arm()
         let activation = try SocketActivation.take()
-        let socket = try listeningSocket(options, activation)
+        let (socket, runtimeDirectory) = try listeningSocket(options, activation)
         let loop = try EventLoop()
         try loop.answerWatchdog()
         Environment.process.nameSessionBus()
@@ -234,7 +239,9 @@ enum Canopyd {
             if agent.isIdle, !isSending || end <= .now { loop.stop() }
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
-        withExtendedLifetime((terminate, interrupt, hangUp, listener, connections, credentials)) {}
+        withExtendedLifetime(
+            (terminate, interrupt, hangUp, listener, connections, credentials, runtimeDirectory)
+        ) {}
         agent.releaseEmptySlots()
         for profile in agent.unstored {
             Journal.write(.stoppedUnstored, (.profile, profile.text))

@@ -10,8 +10,11 @@ struct SocketBehaviourTests {
         let daemon = try RunningDaemon()
         let before = try daemon.directory.status(daemon.socketPath).st_ino
         kill(daemon.pid, SIGSTOP)
+        // Of another runtime directory, which nobody holds.
+        let elsewhere = try TestDirectory()
         for _ in 0..<2 {
-            let second = try CanopydProgram.run(in: daemon.directory)
+            let second = try CanopydProgram.run(
+                in: elsewhere, environment: ["CANOPYD_SOCKET": daemon.socketPath])
             #expect(second.exitCode == 1)
             #expect(second.words.contains("already running"))
             #expect(try daemon.directory.status(daemon.socketPath).st_ino == before)

@@ -28,6 +28,54 @@ struct SocketPathTests {
         #expect(try client.answer().status == 200)
     }
 
+    @Test(
+        "A runtime directory has one canopyd, wherever the second would listen",
+        arguments: [true, false])
+    func oneForDirectory(activated: Bool) throws {
+        let directory = try TestDirectory()
+        let listener = try UnixSocket.make(SOCK_STREAM)
+        defer { close(listener) }
+        let path = directory.path + "/managers.sock"
+        try #require(UnixSocket.call(bind, listener, path) == 0)
+        try #require(listen(listener, 8) == 0)
+        let daemon =
+            try activated
+            ? RunningDaemon(
+                in: directory, socketPath: path, listeners: [("agent", listener)])
+            : RunningDaemon(in: directory)
+        let elsewhere = directory.path + "/elsewhere.sock"
+        let second = try CanopydProgram.run(["--socket", elsewhere], in: directory)
+        #expect(second.exitCode == 1)
+        #expect(second.words.contains("already running"))
+        #expect(access(elsewhere, F_OK) != 0)
+        try daemon.connect().expectService()
+        #expect(try daemon.end(by: SIGKILL) == 128 + SIGKILL)
+        let next = try RunningDaemon(
+            in: directory, socketPath: elsewhere, arguments: ["--socket", elsewhere])
+        try next.connect().expectService()
+    }
+
+    @Test("A runtime directory that others can see into is closed to them")
+    func visibleDirectory() throws {
+        let directory = try TestDirectory()
+        let path = directory.path + "/canopyd"
+        try #require(mkdir(path, 0o755) == 0)
+        chmod(path, 0o755)
+        let daemon = try RunningDaemon(in: directory)
+        try daemon.connect().expectService()
+        #expect(try directory.status(path).st_mode & 0o7777 == 0o700)
+    }
+
+    @Test("Where no runtime directory can be, a path elsewhere does")
+    func noDirectory() throws {
+        let directory = try TestDirectory()
+        let elsewhere = directory.path + "/elsewhere.sock"
+        let daemon = try RunningDaemon(
+            in: directory, socketPath: elsewhere, arguments: ["--socket", elsewhere],
+            environment: ["XDG_RUNTIME_DIR": directory.path + "/missing"])
+        try daemon.connect().expectService()
+    }
+
     @Test("What a killed canopyd left behind is taken over")
     func stale() throws {
         let directory = try TestDirectory()
