@@ -28,14 +28,14 @@ final class RuntimeDirectoryClaim {
             return
         }
         if lock == nil { throw ListeningSocket.Unusable.alreadyRunning(path: path) }
-        try Self.close(path)
+        try Self.closeToOthers(path)
     }
 
     /// Takes back what others may see in it, as a plain mkdir leaves it.
     ///
     /// What others may write, or is theirs, is not ours to trust any more: that the socket's claim
     /// refuses.
-    private static func close(_ path: String) throws(SystemError) {
+    private static func closeToOthers(_ path: String) throws(SystemError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { throw .last("lstat", path) }
         guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == getuid(),
