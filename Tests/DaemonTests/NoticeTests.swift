@@ -20,6 +20,15 @@ struct NoticeTests {
                 .map { String(decoding: $0, as: UTF8.self) }
         }
 
+        /// Waits until canopyd has noted that a notice is on the desktop, or that none is: the service
+        /// has written down a call before canopyd has the answer to it, and who is killed in between
+        /// never learns how the notice is called.
+        func awaitRecord(ofNotice isShown: Bool) throws {
+            try eventually("it is noted that a notice is shown: \(isShown)") {
+                record()?.contains("\"shown\"") ?? false == isShown
+            }
+        }
+
         /// The server ends every session of the person, and canopyd learns of it, and notes when.
         func end(_ profiles: String..., of person: SandboxServer.Person = .ada) throws {
             try stage.server.revokeSessions(of: person)
@@ -69,6 +78,7 @@ struct NoticeTests {
         // The rest of the grace passes by the clock.
         try scene.restart(after: 117)
         try eventually("the notice is there") { try !service.calls().isEmpty }
+        try scene.awaitRecord(ofNotice: true)
         let notice = try #require(try service.calls().first)
         #expect(notice.call == "Notify")
         #expect(notice.application == "canopyd")
@@ -101,7 +111,7 @@ struct NoticeTests {
         let last = try service.calls()[2]
         #expect(last.call == "Close" && last.id == notice.id)
         #expect(!stage.daemon.words.contains("notice"))
-        #expect(scene.record() == nil)
+        try eventually("nothing is left to note") { scene.record() == nil }
     }
 
     @Test("A notice that the user has closed stays closed, and a sign-out takes back the other")
@@ -113,7 +123,9 @@ struct NoticeTests {
         try scene.end("default")
         try scene.restart(after: 120)
         try eventually("the notice is there") { try service.names() == ["Notify"] }
+        try scene.awaitRecord(ofNotice: true)
         try service.dismiss()
+        try scene.awaitRecord(ofNotice: false)
         try stage.logIn("work", as: .grace)
         try scene.end("work", of: .grace)
         try scene.restart(after: 120 + 200)
@@ -149,7 +161,7 @@ struct NoticeTests {
         try scene.desktop.unlock()
         try eventually("the keyring is open") { try stage.state("work") != "keyring_locked" }
         #expect(try service.names() == [])
-        #expect(scene.record() == nil)
+        try eventually("nothing is left to note") { scene.record() == nil }
     }
 
     @Test("Without a service, or a bus, nothing is said; a service that comes is told at once")
