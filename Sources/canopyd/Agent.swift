@@ -37,7 +37,14 @@ final class Agent {
     }
 
     let subscribers = Subscribers()
-    var profiles: [ProfileName: ServedProfile] = [:]
+    var profiles: [ProfileName: ServedProfile] = [:] {
+        didSet { lastAsked = nil }
+    }
+
+    /// Whose token was asked for last: nearly always the next one's too, and to compare the name is a
+    /// tenth of hashing it.
+    private var lastAsked: ServedProfile?
+
     var keyring = KeyringStanding(.ok, owner: nil)
 
     /// Who kept the secrets last: also while nobody does, since the session is with that program.
@@ -339,6 +346,13 @@ final class Agent {
         let slot = try SuccessorSlot()
         slot.isKept = store.add(slot, of: name)
         return slot
+    }
+
+    /// The profile that there is under the name.
+    func profile(askedFor name: ProfileName) -> ServedProfile? {
+        if let lastAsked, lastAsked.name == name { return lastAsked }
+        lastAsked = profiles[name]
+        return lastAsked
     }
 
     /// The profiles whose next token the keyring has not taken.

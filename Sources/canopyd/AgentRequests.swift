@@ -10,7 +10,7 @@ extension Agent {
     func preparedToken(
         _ wish: RecentRequests.Wish, for caller: Caller, at now: Moment
     ) -> Secret? {
-        guard let profile = profiles[wish.profile],
+        guard let profile = profile(askedFor: wish.profile),
             let reply = profile.preparedToken(minimumValidity: wish.minimumValidity, at: now),
             isCleared(caller, for: profile, at: now)
         else { return nil }
