@@ -15,13 +15,8 @@ package struct FileLock: ~Copyable, Sendable {
             FileDescriptor.open(path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600), of: path)
     }
 
-    /// Takes the lock of a directory that is there already, with no file in it; nil if somebody has
-    /// it.
-    package static func take(directory path: String) throws(SystemError) -> FileLock? {
-        try take(FileDescriptor.open(path, O_RDONLY | O_DIRECTORY), of: path)
-    }
-
-    private static func take(
+    /// The same for what is open already, a directory for one.
+    package static func take(
         _ file: consuming FileDescriptor, of path: String
     ) throws(SystemError) -> FileLock? {
         while flock(file.number, LOCK_EX | LOCK_NB) != 0 {

@@ -191,7 +191,7 @@ enum Canopyd {
         agent.connections = { [unowned connections] in connections.count }
         agent.statistics = { [unowned connections] in connections.statistics }
         let listener = try Listener(
-            socket, limit: settings.connections, loop, connections)
+            socket, in: runtimeDirectory, limit: settings.connections, loop, connections)
 
         var stopping: BootTime?
         let stop = {
@@ -239,9 +239,7 @@ enum Canopyd {
             if agent.isIdle, !isSending || end <= .now { loop.stop() }
             return (agent.isIdle ? earlier(wakeUp, end) : wakeUp, connections.hasWork)
         }
-        withExtendedLifetime(
-            (terminate, interrupt, hangUp, listener, connections, credentials, runtimeDirectory)
-        ) {}
+        withExtendedLifetime((terminate, interrupt, hangUp, listener, connections, credentials)) {}
         agent.releaseEmptySlots()
         for profile in agent.unstored {
             Journal.write(.stoppedUnstored, (.profile, profile.text))

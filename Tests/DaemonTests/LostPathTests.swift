@@ -50,7 +50,13 @@ struct LostPathTests {
         let daemon = try RunningDaemon()
         let lock = daemon.directory.path + "/canopyd/agent.lock"
         try #require(unlink(lock) == 0)
-        try eventually("the lock is there again") { access(lock, F_OK) == 0 }
+        try eventually("the lock is there again, and held") {
+            let file = open(lock, O_RDWR | O_CLOEXEC)
+            defer { close(file) }
+            return file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0
+        }
+        // Nobody else was there.
+        #expect(!daemon.words.contains("error"))
         // Without the lock a second one would take this socket for a dead one's.
         let second = try CanopydProgram.run(
             in: TestDirectory(), environment: ["CANOPYD_SOCKET": daemon.socketPath])
@@ -70,6 +76,49 @@ struct LostPathTests {
         #expect(try String(contentsOfFile: daemon.socketPath, encoding: .utf8) == "precious")
         try #require(unlink(daemon.socketPath) == 0)
         try expectReturn(of: daemon)
+    }
+
+    @Test("A directory with the right of others to write is used again once that is mended")
+    func openDirectory() throws {
+        let daemon = try RunningDaemon()
+        let directory = daemon.directory.path + "/canopyd"
+        chmod(directory, 0o777)
+        try #require(unlink(daemon.socketPath) == 0)
+        let command = "chmod 700 \(directory)"
+        try eventually("canopyd complains") { daemon.words.contains(command) }
+        chmod(directory, 0o700)
+        try expectReturn(of: daemon)
+    }
+
+    @Test("What nobody tells of is found out: a path that leads to the directory again")
+    func unseen() throws {
+        let directory = try TestDirectory()
+        // Of a directory that a link leads to nothing is told when the link changes.
+        try directory.write("", "one/canopyd/keep")
+        try directory.write("", "two/canopyd/keep")
+        for path in ["one/canopyd", "two/canopyd"] { chmod("\(directory.path)/\(path)", 0o700) }
+        let link = directory.path + "/link"
+        try #require(symlink("one", link) == 0)
+        let path = link + "/canopyd/agent.sock"
+        let daemon = try RunningDaemon(
+            in: directory, socketPath: path, environment: ["XDG_RUNTIME_DIR": link])
+        chmod(directory.path + "/one/canopyd", 0o777)
+        try #require(unlink(path) == 0)
+        try eventually("canopyd complains") { daemon.words.contains("chmod 700") }
+        try #require(unlink(link) == 0)
+        try #require(symlink("two", link) == 0)
+        try expectReturn(of: daemon)
+    }
+
+    @Test("Of the directory that came in place of another there is one canopyd as well")
+    func renewed() throws {
+        let daemon = try RunningDaemon()
+        let directory = daemon.directory.path + "/canopyd"
+        try #require(rename(directory, directory + ".old") == 0)
+        try expectReturn(of: daemon)
+        let elsewhere = daemon.directory.path + "/elsewhere.sock"
+        let second = try CanopydProgram.run(["--socket", elsewhere], in: daemon.directory)
+        #expect(second.words.contains("already running"))
     }
 
     @Test("Clients that had connected by the path that was lost are served")

@@ -70,10 +70,41 @@ struct SocketPathTests {
     func noDirectory() throws {
         let directory = try TestDirectory()
         let elsewhere = directory.path + "/elsewhere.sock"
-        let daemon = try RunningDaemon(
-            in: directory, socketPath: elsewhere, arguments: ["--socket", elsewhere],
-            environment: ["XDG_RUNTIME_DIR": directory.path + "/missing"])
-        try daemon.connect().expectService()
+        try directory.write("", "file/canopyd")
+        try directory.write("", "loop/other")
+        try #require(symlink("canopyd", directory.path + "/loop/canopyd") == 0)
+        for name in ["missing", "file", "loop", String(repeating: "n", count: 300)] {
+            let daemon = try RunningDaemon(
+                in: directory, socketPath: elsewhere, arguments: ["--socket", elsewhere],
+                environment: ["XDG_RUNTIME_DIR": directory.path + "/" + name])
+            try daemon.connect().expectService()
+            #expect(try daemon.end(by: SIGTERM) == 0)
+        }
+    }
+
+    @Test("Another user's runtime directory is neither made nor held", .enabled(if: getuid() == 0))
+    func foreignDirectory() throws {
+        let directory = try TestDirectory()
+        let theirs = directory.path + "/theirs"
+        let elsewhere = directory.path + "/elsewhere.sock"
+        try #require(mkdir(theirs, 0o700) == 0 && chown(theirs, 4242, 4242) == 0)
+        for isThere in [false, true] {
+            if isThere {
+                let path = theirs + "/canopyd"
+                try #require(mkdir(path, 0o755) == 0 && chown(path, 4242, 4242) == 0)
+                chmod(path, 0o755)
+            }
+            let daemon = try RunningDaemon(
+                in: directory, socketPath: elsewhere, arguments: ["--socket", elsewhere],
+                environment: ["XDG_RUNTIME_DIR": theirs])
+            try daemon.connect().expectService()
+            #expect((access(theirs + "/canopyd", F_OK) == 0) == isThere)
+            guard isThere else { continue }
+            #expect(try directory.status(theirs + "/canopyd").st_mode & 0o7777 == 0o755)
+            let file = open(theirs + "/canopyd", O_RDONLY | O_CLOEXEC)
+            defer { close(file) }
+            #expect(flock(file, LOCK_EX | LOCK_NB) == 0)
+        }
     }
 
     @Test("What a killed canopyd left behind is taken over")

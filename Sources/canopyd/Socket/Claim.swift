@@ -9,7 +9,7 @@ internal import LinuxSystem
 /// it dead: the second would remove the socket that the first has just made.
 final class Claim {
     private let address: SocketAddress
-    private let lock: Int32
+    private var lock: Int32
     /// Which file our socket is, once it is bound.
     private var made: FileIdentity?
 
@@ -20,14 +20,22 @@ final class Claim {
     ) throws(ListeningSocket.Unusable) {
         self.address = address
         try Claim.prepareDirectory(of: address)
-        let path = Claim.lockPath(of: address.path)
         // A lock of our own would shut us out: it is the open file's, not the process's.
         if let old, old.holdsLock {
             lock = clinux_duplicate_above(old.lock, 3)
-            guard lock >= 0 else { throw .system(.last("fcntl", path)) }
+            guard lock >= 0 else {
+                throw .system(.last("fcntl", Claim.lockPath(of: address.path)))
+            }
             return
         }
-        lock = clinux_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
+        lock = try Claim.takeLock(of: address)
+    }
+
+    private static func takeLock(
+        of address: SocketAddress
+    ) throws(ListeningSocket.Unusable) -> Int32 {
+        let path = lockPath(of: address.path)
+        let lock = clinux_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
         guard lock >= 0 else { throw .system(.last("open", path)) }
         while flock(lock, LOCK_EX | LOCK_NB) != 0 {
             if errno == EINTR { continue }
@@ -36,11 +44,22 @@ final class Claim {
             throw error.code == EWOULDBLOCK
                 ? .alreadyRunning(path: address.path) : .system(error)
         }
+        return lock
     }
 
     /// Whether the socket's path still leads to our socket, and the lock's to our lock.
-    var isIntact: Bool {
-        made != nil && FileIdentity(at: address.path) == made && holdsLock
+    var isIntact: Bool { holdsPath && holdsLock }
+
+    /// Whether the socket's path still leads to our socket.
+    var holdsPath: Bool { made != nil && FileIdentity(at: address.path) == made }
+
+    /// Takes the lock again after its file has gone, for a socket that is still there: bound anew, it
+    /// would be a live one's that stands in its own way.
+    func lockAgain() throws(ListeningSocket.Unusable) {
+        try Claim.prepareDirectory(of: address)
+        let new = try Claim.takeLock(of: address)
+        Glibc.close(lock)
+        lock = new
     }
 
     private var holdsLock: Bool {
@@ -164,7 +183,7 @@ struct FileIdentity: Equatable {
         self.init(status)
     }
 
-    private init(_ status: stat) {
+    init(_ status: stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
     }

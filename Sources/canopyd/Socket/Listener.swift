@@ -21,7 +21,11 @@ final class Listener {
     private var watch: DescriptorWatch?
 
     /// When accepting is tried again after it failed; nil while it works.
-    private(set) var wakeUp: BootTime?
+    private var acceptRetry: BootTime?
+
+    /// When the path is tried again after it could not be taken, and how long after the last time.
+    private var pathRetry: (at: BootTime, after: TimeSpan)?
+    private let runtimeDirectory: RuntimeDirectoryClaim
     private let user = getuid()
 
     /// Held so that there is one to tell a client with that there are too many.
@@ -35,9 +39,11 @@ final class Listener {
 
     /// Lets clients in at `socket` from now on.
     init(
-        _ socket: ListeningSocket, limit: Int, _ loop: EventLoop, _ connections: Connections
+        _ socket: ListeningSocket, in runtimeDirectory: RuntimeDirectoryClaim, limit: Int,
+        _ loop: EventLoop, _ connections: Connections
     ) throws(SystemError) {
         self.socket = socket
+        self.runtimeDirectory = runtimeDirectory
         address = socket.address
         found = address.flatMap { FileIdentity(at: $0.path) }
         self.limit = limit
@@ -45,7 +51,7 @@ final class Listener {
         self.connections = connections
         spare = Listener.openSpare()
         watch = try watching(socket)
-        connections.closed = { [unowned self] in if wakeUp != nil { resume() } }
+        connections.closed = { [unowned self] in if acceptRetry != nil { resume() } }
         watchPath()
     }
 
@@ -146,20 +152,23 @@ final class Listener {
     /// Leaves clients in the kernel's queue, until a connection closes or a moment has passed: what
     /// was lacking may come back without any of our doing.
     private func pause() {
-        wakeUp = .now + .seconds(Int64(Limits.acceptRetrySeconds))
+        acceptRetry = .now + .seconds(Int64(Limits.acceptRetrySeconds))
         watch?.wait(for: [])
     }
 
     private func resume() {
-        wakeUp = nil
+        acceptRetry = nil
         if spare < 0 { spare = Listener.openSpare() }
         watch?.wait(for: .readable)
     }
 
+    /// When something is to be tried again; nil for never.
+    var wakeUp: BootTime? { earlier(acceptRetry, pathRetry?.at) }
+
     /// Does what is due.
     func wake(at now: BootTime) {
-        guard let wakeUp, wakeUp <= now else { return }
-        resume()
+        if let acceptRetry, acceptRetry <= now { resume() }
+        if let pathRetry, pathRetry.at <= now { keepPath() }
     }
 
     // MARK: The path
@@ -189,11 +198,18 @@ final class Listener {
 
     private func takeAgain(_ address: SocketAddress) -> Bool {
         do {
-            try replace(by: ListeningSocket(at: address, after: socket.claim))
+            if let claim = socket.claim, claim.holdsPath {
+                try claim.lockAgain()
+            } else {
+                try replace(by: ListeningSocket(at: address, after: socket.claim))
+                Journal.write(.pathRemade, (.path, address.path))
+            }
             complaint = nil
-            Journal.write(.pathRemade, (.path, address.path))
+            pathRetry = nil
+            runtimeDirectory.renew()
             return true
         } catch {
+            retryPath()
             let words = "\(error)"
             if complaint != words {
                 Journal.write(.pathLost, (.error, words))
@@ -201,6 +217,14 @@ final class Listener {
             complaint = words
             return false
         }
+    }
+
+    /// Tries again by and by: that there is room, or a right, nobody tells.
+    private func retryPath() {
+        let pause = min(
+            pathRetry.map { $0.after * 2 } ?? .seconds(Int64(Limits.pathRetrySeconds.lowerBound)),
+            .seconds(Int64(Limits.pathRetrySeconds.upperBound)))
+        pathRetry = (.now + pause, pause)
     }
 
     private func replace(by new: ListeningSocket) throws(SystemError) {
@@ -214,7 +238,7 @@ final class Listener {
         // Who came by the old path is let in still; nobody else can come that way.
         while accept() != .nobody {}
         watch = consume newWatch
-        if wakeUp != nil { watch?.wait(for: []) }
+        if acceptRetry != nil { watch?.wait(for: []) }
         socket.close()
         socket = new
     }
@@ -223,7 +247,8 @@ final class Listener {
     func stop() {
         guard watch != nil else { return }
         watch = nil
-        wakeUp = nil
+        acceptRetry = nil
+        pathRetry = nil
         pathWatch = nil
         socket.close()
     }

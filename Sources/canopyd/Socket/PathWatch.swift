@@ -2,8 +2,8 @@ internal import AgentCore
 internal import Glibc
 internal import LinuxSystem
 
-/// Notices that something was removed from a directory, moved into it, or that the directory itself
-/// went: inotify, so that nothing is asked while nothing happens.
+/// Notices that something was removed from a directory, moved into it, that rights in it are others
+/// now, or that the directory itself went: inotify, so that nothing is asked while nothing happens.
 final class PathWatch {
     private let directory: String
     private let inotify: FileDescriptor
@@ -37,7 +37,8 @@ final class PathWatch {
         while true {
             let isThere = path.endIndex == directory.endIndex
             let news =
-                isThere ? IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO : IN_CREATE | IN_MOVED_TO
+                isThere
+                ? IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB : IN_CREATE | IN_MOVED_TO
             let mask = UInt32(news | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
             let number = inotify_add_watch(inotify.number, String(path), mask)
             if number >= 0 { return replaceFollowed(by: number) }
