@@ -61,7 +61,14 @@ struct Arguments {
                     runsAnother: stopsAtOperand && command != "canopyctl")
             }
             present = present + [option]
-            values[Int(option.rawValue)] = clinux_optarg()
+            let value = clinux_optarg()
+            // What a variable that is not set leaves behind, and nobody means.
+            if option.value != nil, value?.pointee == 0 {
+                consumed = Int(clinux_optind())
+                self.count = consumed
+                throw usage("the option --\(option.name) has an empty value")
+            }
+            values[Int(option.rawValue)] = value
         }
         consumed = Int(clinux_optind())
         self.count = max(Int(count), consumed)

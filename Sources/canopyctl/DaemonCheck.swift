@@ -1,4 +1,5 @@
 internal import AgentCore
+internal import Glibc
 internal import LinuxSystem
 
 /// Asks canopyd how it is.
@@ -29,7 +30,7 @@ struct DaemonCheck {
             }
         } catch {
             let detail = [error.what, error.detail].compactMap(\.self).joined(separator: ": ")
-            let fix = DaemonCheck.fix(hangs: error.exitCode == .timeout)
+            let fix = DaemonCheck.fix(isThere: error.exitCode != .daemonNotReached)
             findings.append(Finding(.daemon, .failed, detail, fix: fix))
         }
     }
@@ -37,11 +38,17 @@ struct DaemonCheck {
     /// What starts canopyd where there is no systemd to do it.
     static let startingByHand = "canopyd &"
 
-    private static func fix(hangs: Bool) -> String {
+    /// One that is there and of no use has to go first.
+    ///
+    /// It may be stopped, as by Ctrl-Z, and then hears of no other signal than this one, which costs
+    /// nothing: what it was doing its exchange ends.
+    private static func fix(isThere: Bool) -> String {
         guard SystemdVersion.isRunning else {
-            return hangs ? "pkill -x canopyd; \(startingByHand)" : startingByHand
+            return isThere
+                ? "pkill -KILL -u \(getuid()) -x canopyd; sleep 1; \(startingByHand)"
+                : startingByHand
         }
-        return "systemctl --user \(hangs ? "restart" : "start") canopyd"
+        return "systemctl --user \(isThere ? "restart" : "start") canopyd"
     }
 
     private mutating func take(_ status: JSONValue) {

@@ -36,6 +36,11 @@ enum DockerCredential: Command {
             let server = try StandardInput.readAll().withBytes {
                 String(decoding: $0.prefix { $0 != 0x0A && $0 != 0x0D }, as: UTF8.self)
             }
+            guard !server.isEmpty else {
+                throw Complaint(
+                    .failure, "no registry's name is on standard input",
+                    cure: "try: echo registry.example.com | canopyctl docker-credential get")
+            }
             try get(server, arguments)
         case "list":
             // Which registries take the token is the tool's configuration, not ours to know.

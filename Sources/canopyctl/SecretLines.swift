@@ -11,15 +11,19 @@ struct SecretLines: ~Copyable {
     private var start = 0
     private var end = 0
 
-    /// The next line without its newline, of 1 to ``Limits/passwordBytes`` bytes of UTF-8.
+    /// The next line without its newline, or the carriage return and newline of a file from elsewhere,
+    /// of 1 to ``Limits/passwordBytes`` bytes of UTF-8.
     mutating func next(_ what: String, option: Option) throws(Complaint) -> Secret {
         while true {
             let unread = UnsafeRawBufferPointer(
                 rebasing: UnsafeRawBufferPointer(buffer)[start..<end])
             if let newline = unread.firstIndex(of: UInt8(ascii: "\n")) {
                 start += newline + 1
+                let line = unread[..<newline]
                 return try secret(
-                    UnsafeRawBufferPointer(rebasing: unread[..<newline]), what, option)
+                    UnsafeRawBufferPointer(
+                        rebasing: line.last == UInt8(ascii: "\r") ? line.dropLast() : line),
+                    what, option)
             }
             guard unread.count <= Limits.passwordBytes else {
                 throw tooLong(what, option)

@@ -67,6 +67,9 @@ enum Canopyd {
         // user's with one is not to take the tokens away. An exchange starts with the defaults.
         signal(SIGUSR1, SIG_IGN)
         signal(SIGUSR2, SIG_IGN)
+        // In the background of a terminal that is set so (stty tostop), the first line for the log would
+        // stop us, and everybody who asks. Ignored, it is written.
+        signal(SIGTTOU, SIG_IGN)
         // What our log is written to may have reached its limit (RLIMIT_FSIZE).
         signal(SIGXFSZ, SIG_IGN)
         // Whoever started us may ignore it, which is inherited: our children would be gone before we

@@ -166,7 +166,7 @@ struct ExecTests {
         #expect(try Canopyctl.wait(pid) == 9)
     }
 
-    @Test("Nonsense after --on-rotate is refused by name", arguments: ["", "signal=NOPE", "kill"])
+    @Test("Nonsense after --on-rotate is refused by name", arguments: ["signal=NOPE", "kill"])
     func onRotate(_ text: String) throws {
         let outcome = try run(["exec", "--on-rotate", text, "--", "true"], try daemon())
         #expect(outcome.exitCode == 2 && outcome.words.contains("signal=SIG"))

@@ -192,7 +192,7 @@ struct FailureTests {
             (["tokens"], "tokens"), ([], "no command"), (["token", "--bogus"], "--bogus"),
             (["token", "-Z"], "-Z"), (["token", "--timeout"], "--timeout"),
             (["token", "--timeout", "121"], "0 to 120"), (["token", "--timeout", "-1"], "-1"),
-            (["token", "--timeout", "1.5"], "1.5"), (["token", "--min-validity", ""], "whole"),
+            (["token", "--timeout", "1.5"], "1.5"), (["token", "--min-validity", ""], "empty"),
             (["token", "--min-validity", "99999999999999999999"], "whole"),
             (["token", "--json=yes"], "--json"), (["token", "extra"], "no other"),
             (["token", "--profile", "../x"], "--profile"), (["token", "-p", ""], "empty"),
@@ -210,6 +210,19 @@ struct FailureTests {
         #expect(outcome.words.contains("--help"))
         #expect(outcome.output.isEmpty)
         #expect(daemon.requests.isEmpty)
+    }
+
+    @Test(
+        "What a variable that is not set leaves of an option is a mistake of use",
+        arguments: [
+            ["watch", "--write-file", ""], ["watch", "--write-file="], ["watch", "--exec", ""],
+            ["token", "--profile", ""], ["token", "-p", ""], ["exec", "--on-rotate", "", "true"],
+        ])
+    func emptyValue(_ arguments: [String]) throws {
+        let daemon = try FakeDaemon { _ in .problem(.badRequest) }
+        let outcome = try Canopyctl.run(arguments, daemon: daemon)
+        #expect(outcome.exitCode == 2 && daemon.requests.isEmpty)
+        #expect(outcome.words.contains("has an empty value"))
     }
 
     @Test("A bad CANOPY_PROFILE is named as such")

@@ -160,6 +160,15 @@ struct HelperTests {
         )
     }
 
+    @Test("Who names no registry gets no token", arguments: ["", "\n"])
+    func dockerNowhere(_ input: String) throws {
+        let daemon = try daemon()
+        let outcome = try Canopyctl.run(
+            ["docker-credential", "get"], daemon: daemon, input: input)
+        #expect(outcome.exitCode == 1 && daemon.requests.isEmpty)
+        #expect(outcome.output.contains("no registry's name"))
+    }
+
     @Test("docker's other wishes store nothing and reveal nothing")
     func dockerOthers() throws {
         let daemon = try daemon()

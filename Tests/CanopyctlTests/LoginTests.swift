@@ -27,6 +27,20 @@ struct LoginTests {
         #expect(outcome.words.contains("expires in"))
     }
 
+    @Test("Lines that end as on another system are the same secrets", arguments: ["\n", "\r\n"])
+    func lineEnds(_ end: String) throws {
+        let daemon = try FakeDaemon { request in
+            request.line.contains("/mfa")
+                ? .json(Self.profile) : .json(Self.challenge, status: 202)
+        }
+        _ = try Canopyctl.run(
+            ["login", "-e", "a@b", "--password-stdin", "--code-stdin"], daemon: daemon,
+            input: "pass\rword\(end)123456\(end)")
+        let bodies = daemon.requests.map(\.body)
+        #expect(bodies.first?.contains(#""password":"pass\rword""#) == true)
+        #expect(bodies.last?.contains(#""code":"123456""#) == true)
+    }
+
     @Test("A sign-in that the server throttles says for how long, and is not tried again")
     func throttled() throws {
         let daemon = try FakeDaemon { _ in .problem(.throttled, #","retry_after":840"#) }

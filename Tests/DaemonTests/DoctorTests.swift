@@ -274,6 +274,19 @@ struct DoctorTests {
         #expect(diagnosis.exitCode == 4)
     }
 
+    @Test("One that is there and lets nobody in is not to be started, but to go first")
+    func daemonFull() throws {
+        let stage = try Stage()
+        try stage.desktop.directory.write("[limits]\nConnections=2\n", "conf/canopyd/canopyd.conf")
+        try stage.killAndRestart()
+        let clients = try (0..<2).map { _ in try stage.daemon.connect() }
+        for client in clients { try client.expectService() }
+        try Diagnosis(stage).expect(
+            "daemon", failedWith: "Connections=",
+            fix: access("/run/systemd/system", F_OK) == 0
+                ? "systemctl --user restart canopyd" : "pkill -KILL -u \(getuid()) -x canopyd")
+    }
+
     @Test("For people there is a line for each thing, and one that sums up")
     func words() throws {
         let stage = try Stage()

@@ -221,6 +221,40 @@ struct SocketPathTests {
         try daemon.connect().expectService()
     }
 
+    /// A shell, as far as this needs one: runs a command in the background of a terminal that stops
+    /// whoever writes from there, and takes it along when it ends itself.
+    private static let shell = """
+        import ctypes, fcntl, os, pty, signal, sys, termios
+        terminal, inner = pty.openpty()
+        os.setsid()
+        fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
+        settings = termios.tcgetattr(inner)
+        settings[3] |= termios.TOSTOP
+        termios.tcsetattr(inner, termios.TCSANOW, settings)
+        job = os.fork()
+        if job == 0:
+            PR_SET_PDEATHSIG = 1
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.setpgid(0, 0)
+            os.dup2(inner, 2)
+            os.execv(sys.argv[1], sys.argv[1:])
+        while True:
+            os.write(1, os.read(terminal, 4096))
+        """
+
+    @Test("In the background of a terminal that lets nobody write from there it serves on")
+    func background() throws {
+        let directory = try TestDirectory()
+        let shell = try Program(
+            "/usr/bin/python3", ["-c", Self.shell, try CanopydProgram.path],
+            environment: [
+                "HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
+                "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.path)/no-bus",
+            ])
+        try eventually("it has said that it serves") { shell.output.contains("Serving") }
+        try RawClient(directory.socketPath).expectService()
+    }
+
     @Test("Options that make no sense are a mistake of use")
     func usage() throws {
         let directory = try TestDirectory()
