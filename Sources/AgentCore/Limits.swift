@@ -313,11 +313,16 @@ package enum Limits {
     package static let acceptRetrySeconds = 1
 
     /// Seconds until a socket's path that was lost and could not be made again is tried again, twice as
-    /// many each time: a file system that has room again tells nobody, and a machine that is left so
-    /// overnight is not to be kept awake.
+    /// many each time: a file system that has room again tells nobody.
     ///
     /// Enforced by `Listener`.
-    package static let pathRetrySeconds = 1...60
+    package static let pathRetrySeconds = 1
+
+    /// The most seconds between two such tries: a machine that is left so overnight is not to be kept
+    /// awake.
+    ///
+    /// Enforced by `Listener`.
+    package static let longestPathRetrySeconds = 60
 
     /// Descriptors that connections leave to each profile: its slot, and its exchange's socket and
     /// process, with a copy of one while it is started.

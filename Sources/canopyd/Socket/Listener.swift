@@ -222,8 +222,8 @@ final class Listener {
     /// Tries again by and by: that there is room, or a right, nobody tells.
     private func retryPath() {
         let pause = min(
-            pathRetry.map { $0.after * 2 } ?? .seconds(Int64(Limits.pathRetrySeconds.lowerBound)),
-            .seconds(Int64(Limits.pathRetrySeconds.upperBound)))
+            pathRetry.map { $0.after * 2 } ?? .seconds(Int64(Limits.pathRetrySeconds)),
+            .seconds(Int64(Limits.longestPathRetrySeconds)))
         pathRetry = (.now + pause, pause)
     }
 
