@@ -7,23 +7,32 @@ import Testing
 @Suite("canopyctl runs programs with a token, and follows rotations", .timeLimit(.minutes(25)))
 struct ExecTests {
     /// Plays canopyd through one rotation: each subscription ends after its first event, and the
-    /// second one, made again, tells of the next generation.
+    /// second one, made again, tells of the next generation; with `mark`, the first one that is made
+    /// once there is a file of that name in the socket's directory.
     private final class Rotating: Sendable {
-        private let subscriptions = Atomic(0)
+        private let mark: String?
+        private let place = Mutex("")
+        private let generation = Atomic(-1)
+
+        init(onceThereIs mark: String?) { self.mark = mark }
+
+        func serve(in directory: String) { place.withLock { $0 = directory } }
 
         func answer(_ request: FakeDaemon.Request) -> FakeDaemon.Answer {
             if request.line.contains("/v1/events") {
-                let count = subscriptions.add(1, ordering: .relaxed).newValue
-                let generation = min(count, 2) - 1
+                let path = place.withLock { directory in mark.map { directory + "/" + $0 } }
+                let isFirst = generation.load(ordering: .relaxed) < 0
+                let mayRotate = path.map { access($0, F_OK) == 0 } ?? true
+                let generation = isFirst || !mayRotate ? 0 : 1
+                self.generation.store(generation, ordering: .relaxed)
                 return .raw(
                     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
                         + ": keep-alive\n\nevent: state\nid: 1\ndata: "
                         + #"{"profile":"default","state":"active","generation":\#(generation),"#
                         + #""expires_at":"2026-04-20T09:1\#(generation):00Z"}"# + "\n\n")
             }
-            let generation = max(1, subscriptions.load(ordering: .relaxed)) - 1
-            return .json(
-                HelperTests.tokenObject("token-\(min(generation, 1))", generation: generation))
+            let generation = max(0, generation.load(ordering: .relaxed))
+            return .json(HelperTests.tokenObject("token-\(generation)", generation: generation))
         }
     }
 
@@ -36,9 +45,13 @@ struct ExecTests {
         }
     }
 
-    private func daemon() throws -> FakeDaemon {
-        let rotating = Rotating()
-        return try FakeDaemon { rotating.answer($0) }
+    /// Which rotates once; with `mark`, not before a program has made a file of that name in
+    /// `$XDG_RUNTIME_DIR`, to say that it is ready for it.
+    private func daemon(rotatingOnceThereIs mark: String? = nil) throws -> FakeDaemon {
+        let rotating = Rotating(onceThereIs: mark)
+        let daemon = try FakeDaemon { rotating.answer($0) }
+        rotating.serve(in: daemon.directory)
+        return daemon
     }
 
     private func run(
@@ -53,7 +66,7 @@ struct ExecTests {
 
     @Test("The program finds token, profile and file in its environment, and its exit code counts")
     func environment() throws {
-        let daemon = try daemon()
+        let daemon = try daemon(rotatingOnceThereIs: "never")
         let outcome = try run(
             [
                 "exec", "--", "sh", "-c",
@@ -116,20 +129,21 @@ struct ExecTests {
         let outcome = try run(
             [
                 "exec", "--on-rotate", "signal=USR1", "--", "sh", "-c",
-                #"trap 'cat "$CANOPY_ACCESS_TOKEN_FILE"; exit 7' USR1; while :; do sleep 0.1; done"#,
-            ], try daemon())
+                #"trap 'cat "$CANOPY_ACCESS_TOKEN_FILE"; exit 7' USR1; : >"$XDG_RUNTIME_DIR/ready"; "#
+                    + "while :; do sleep 0.1; done",
+            ], try daemon(rotatingOnceThereIs: "ready"))
         #expect(outcome.output == "token-1" && outcome.exitCode == 7, "\(outcome.words)")
     }
 
     @Test("E08: under nohup, too, a program hears the signal that was asked for")
     func heard() throws {
-        let daemon = try daemon()
+        let daemon = try daemon(rotatingOnceThereIs: "ready")
         let outcome = try Canopyctl.run(
             [
                 "-s", "KILL", "60", "/usr/bin/env", "--ignore-signal=HUP,USR2", try Canopyctl.path,
                 "exec", "--on-rotate", "signal=HUP", "--", "sh", "-c",
                 #"trap 'cat "$CANOPY_ACCESS_TOKEN_FILE"; exit 7' HUP; kill -USR2 $$; "#
-                    + "while :; do sleep 0.1; done",
+                    + #": >"$XDG_RUNTIME_DIR/ready"; "# + "while :; do sleep 0.1; done",
             ], daemon: daemon,
             environment: ["PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": daemon.directory],
             program: "/usr/bin/timeout")
@@ -142,8 +156,8 @@ struct ExecTests {
             [
                 "exec", "--on-rotate", "restart", "--", "sh", "-c",
                 #"echo "$CANOPY_ACCESS_TOKEN"; [ "$CANOPY_ACCESS_TOKEN" = token-1 ] && exit 5; "#
-                    + "exec sleep 1000",
-            ], try daemon())
+                    + #": >"$XDG_RUNTIME_DIR/ready"; exec sleep 1000"#,
+            ], try daemon(rotatingOnceThereIs: "ready"))
         #expect(outcome.output == "token-0\ntoken-1\n" && outcome.exitCode == 5)
     }
 
@@ -319,9 +333,9 @@ struct ExecTests {
                 "exec", "--on-rotate", "signal=USR1", "--", "sh", "-c",
                 #"file=$CANOPY_ACCESS_TOKEN_FILE; directory=${file%/*}; "#
                     + #"trap 'cat "$file"; exit 7' USR1; mv "$directory" "$directory.away"; "#
-                    + #"until grep -q 'cannot be written' /proc/self/fd/2; do sleep 0.1; done; "#
+                    + #": >"$XDG_RUNTIME_DIR/ready"; until grep -q 'cannot be written' /proc/self/fd/2; do sleep 0.1; done; "#
                     + #"mv "$directory.away" "$directory"; while :; do sleep 0.1; done"#,
-            ], try daemon())
+            ], try daemon(rotatingOnceThereIs: "ready"))
         #expect(outcome.output == "token-1" && outcome.exitCode == 7, "\(outcome.words)")
         #expect(outcome.words.contains("the token file cannot be written"))
     }

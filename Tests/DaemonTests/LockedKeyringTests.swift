@@ -8,7 +8,8 @@ import Testing
 struct LockedKeyringTests {
     @Test("D01: A prompt that nobody would answer is never raised, and nothing waits for one")
     func promptNeeded() throws {
-        let stage = try Stage(lifetime: 2, keyring: .double())
+        // Locked before the first rotation is due.
+        let stage = try Stage(lifetime: 8, keyring: .double())
         try stage.logIn()
         try stage.double.lock()
         try eventually("the token is over, and the lock is known") {

@@ -7,13 +7,13 @@ struct RaceTests {
     @Test("A01, B17: 200 callers and a second canopyd cause one request, and all get its token")
     func manyCallers() throws {
         // The new token's life counts from its request, which is held: some has to be left.
-        let stage = try Stage(lifetime: 8)
+        let stage = try Stage(lifetime: 20)
         try stage.logIn()
         try stage.server.plan("hold")
         try eventually("the rotation is under way, and the server holds its answer") {
             try stage.server.held() == 1
         }
-        try eventually("the first token is over") {
+        try eventually(within: 60, "the first token is over") {
             try stage.token("default", "&timeout=0").status != 200
         }
         let clients = try (0..<200).map { _ in try stage.daemon.connect() }
@@ -66,9 +66,11 @@ struct RaceTests {
             last = newest
         }
         // Whatever either of them has in hand was asked for once, by one of them.
-        let generation = try stage.server.families()[0].number("generation")
-        #expect(try stage.server.refreshes() == generation)
-        #expect(generation >= 50)
+        #expect(last >= 50)
+        // One of them may rotate by itself between the two questions.
+        try eventually("there is a generation for each request") {
+            try stage.server.refreshes() == stage.server.families()[0].number("generation")
+        }
         try stage.server.expectNoIncident()
     }
 

@@ -60,7 +60,7 @@ struct RotationTests {
 
     @Test("An answer that is lost after the rotation is asked for again with the same token")
     func lostAfterRotation() throws {
-        let stage = try Stage(lifetime: 4)
+        let stage = try Stage(lifetime: 20)
         try stage.logIn()
         try stage.server.plan("status-500", #","when":"after","count":2"#)
         #expect(try stage.refresh().json.number("generation") == 1)

@@ -23,6 +23,7 @@ final class RunningDaemon {
         listeners: [(name: String, descriptor: Int32)] = [], under wrapper: [String] = [],
         manager: ServiceManager? = nil, program: String? = nil
     ) throws {
+        _ = StallMeter.shared
         let directory = try directory ?? TestDirectory()
         self.directory = directory
         self.socketPath = socketPath ?? directory.socketPath

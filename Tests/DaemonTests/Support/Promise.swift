@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// How busy the machine is that the tests run on: a promise of time is one of a machine that has some.
 enum Machine {
@@ -16,10 +17,50 @@ enum Machine {
     }
 }
 
+/// How long the machine, or this process, stood still of late: a thread that sleeps a moment, and sees
+/// how much later it wakes up.
+///
+/// Each canopyd that a test starts sees to it that the thread runs.
+final class StallMeter: Sendable {
+    static let shared = StallMeter()
+
+    /// What counts as standing still, and not as being woken up late.
+    private static let moment = Duration.milliseconds(50)
+
+    /// What is longer ago was before anything that is measured now.
+    private static let memory = Duration.seconds(60)
+
+    private let stalls = Mutex<[(end: ContinuousClock.Instant, length: Duration)]>([])
+
+    private init() {
+        Thread.detachNewThread { [unowned self] in
+            while true {
+                let start = ContinuousClock.now
+                usleep(50_000)
+                let end = ContinuousClock.now
+                let late = end - start - Self.moment
+                guard late > Self.moment else { continue }
+                stalls.withLock { stalls in
+                    stalls.removeAll { end - $0.end > Self.memory }
+                    stalls.append((end, late))
+                }
+            }
+        }
+    }
+
+    /// The sum of the last minute.
+    var ofLate: Duration {
+        let now = ContinuousClock.now
+        return stalls.withLock { stalls in
+            stalls.reduce(.zero) { now - $1.end > Self.memory ? $0 : $0 + $1.length }
+        }
+    }
+}
+
 extension Duration {
     /// The time within which users are promised something; longer under a sanitizer, and as much longer
-    /// as there are programs for each processor.
+    /// as there are programs for each processor, and as the machine has stood still.
     static func promised(_ time: Duration) -> Duration {
-        time * Sanitizer.slowness * Machine.crowding
+        time * Sanitizer.slowness * Machine.crowding + StallMeter.shared.ofLate
     }
 }
