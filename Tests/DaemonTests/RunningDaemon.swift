@@ -184,7 +184,12 @@ final class NoticeSocket {
                     message.msg_control = control.baseAddress
                     message.msg_controllen = control.count
                     let flags = flags | Int32(MSG_CMSG_CLOEXEC)
-                    return (recvmsg(descriptor, &message, flags), Int(message.msg_controllen))
+                    var count = 0
+                    // Who is halted for a moment in a wait that has an end is told so.
+                    repeat {
+                        count = recvmsg(descriptor, &message, flags)
+                    } while count < 0 && errno == EINTR
+                    return (count, Int(message.msg_controllen))
                 }
             }
         }
@@ -376,7 +381,10 @@ final class RawClient {
 
     private func more() throws -> Bool {
         var buffer = [UInt8](repeating: 0, count: 65_536)
-        let count = recv(descriptor, &buffer, buffer.count, 0)
+        var count = 0
+        repeat {
+            count = recv(descriptor, &buffer, buffer.count, 0)
+        } while count < 0 && errno == EINTR
         if count < 0, errno == ECONNRESET { return false }
         try #require(count >= 0, "the daemon says nothing")
         received += buffer[..<count]
