@@ -29,7 +29,7 @@ final class RuntimeDirectoryClaim {
     }
 
     /// Takes the directory that has come in place of the one that was held, unless another canopyd was
-    /// quicker: it would have been the first then.
+    /// quicker, which would have been the first then, or nothing can be had there any more.
     func renew() {
         guard let path, FileIdentity(at: path) != locked else { return }
         _ = try? take(path)
