@@ -12,7 +12,6 @@ without_override() {
     systemctl --user daemon-reload'
 }
 ask() { user 'curl -fsS --max-time 120 --unix-socket $XDG_RUNTIME_DIR/canopyd/agent.sock http://canopyd/v1/status'; }
-restarts() { user 'systemctl --user show --value -p NRestarts canopyd.service'; }
 is_active() { same "$(user 'systemctl --user is-active canopyd.service || :')" active "canopyd.service"; }
 
 units_are_sound() {
@@ -203,19 +202,32 @@ comes_back_for_ever() {
 }
 check "and no matter how often" comes_back_for_ever
 
-watchdog_is_fed() {
+# Whether canopyd outlives more than twice the patience of a watchdog that bites after 2 s.
+outlives_watchdog() {
     local before
-    override $'[Service]\nWatchdogSec=1'
+    before=$(main_process) || return
+    sleep 5
+    same "$(main_process)" "$before" "the process after 5 s"
+}
+
+watchdog_is_fed() {
+    local turn
+    override $'[Service]\nWatchdogSec=2'
     user 'systemctl --user restart canopyd.service'
-    before=$(main_process)
-    sleep 4
-    same "$(main_process)" "$before" "the process after four times the watchdog's patience"
-    same "$(restarts)" 0 "the number of restarts"
+    # A canopyd that does not feed it outlives no such time. One that does may be kept waiting by a busy machine for as
+    # long as the watchdog waits: once in three must be quiet enough.
+    for turn in 1 2 3; do
+        within 20 is_active
+        ! outlives_watchdog || return 0
+    done
+    return 1
 }
 check "the event loop feeds the watchdog while there is nothing to do" watchdog_is_fed
 
 watchdog_bites() {
     local before
+    override $'[Service]\nWatchdogSec=1'
+    user 'systemctl --user restart canopyd.service'
     before=$(main_process)
     root "kill -STOP $before"
     within 20 restarted_since "$before"
