@@ -10,6 +10,13 @@ class Failed(Exception):
     """A check that did not hold."""
 
 
+def promised(seconds):
+    """The time within which users are promised something: of a machine that has some, so it is as much longer as there
+    are programs for each processor, of late or now; as in the tests of Swift's."""
+    load, _, _, programs, _ = Path("/proc/loadavg").read_text().split()
+    return seconds * max(1, max(float(load), float(programs.split("/")[0])) / os.cpu_count())
+
+
 class ServiceWorld(World):
     def __init__(self, kind, root, bin, lifetime=120, sandbox=()):
         super().__init__(0, SimpleNamespace(bin=bin, profiles=0, lifetime=lifetime), root)

@@ -48,9 +48,10 @@ class Server:
         repeated = [bearer] if bearer else []
         repeated += [body[k] for k in ("password", "refresh_token", "code", "challenge_token") if k in body]
         email = body.get("email") or next((self.owners[r] for r in repeated if r in self.owners), "")
-        self.seen.append((endpoint, email))
         status, value = 200, self.good(endpoint, email, body)
         spoil = self.spoil.get((endpoint, email)) or self.spoil.get((endpoint, "*"))
+        # Whoever sees it here may take the spoiling back.
+        self.seen.append((endpoint, email))
         headers, data = {}, None
         if value is None: status = 204
         if spoil:

@@ -88,12 +88,13 @@ check "80 units that start at once get their tokens" many_units
 
 waits_bounded() {
     # The token runs out, the server is silent: the unit waits for 10 s and is refused.
-    local status=0 began=$SECONDS
+    local status=0 began
     start_sandbox 5
     user 'canopyctl logout --local'
     sign_in
     server_away
     within 20 eval '! user "canopyctl token --timeout 0"'
+    began=$SECONDS
     unit_with default || status=$?
     same "$status" 243 "the unit's exit status"
     [ $((SECONDS - began)) -lt 45 ]

@@ -3,7 +3,7 @@
 
 # How many lines there are of a kind, and with more fields where they are given.
 lines_of() {
-    user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$1 ${*:2} -o cat --no-pager | wc -l"
+    canopyd_journal "CANOPYD_EVENT=$1" "${@:2}" -o cat | wc -l
 }
 token_digest() { user 'canopyctl token' | sha256sum; }
 
@@ -25,7 +25,7 @@ catalogue() {
     local id
     id=$(journal_fields signed_in MESSAGE_ID)
     contains "$(root "journalctl --list-catalog $id")" "Signed in"
-    contains "$(user 'journalctl --user --unit canopyd.service -x --no-pager')" \
+    contains "$(canopyd_journal -x)" \
         "Profile default is signed in, and kept so."
 }
 check "journalctl -x explains it, with the profile's name" catalogue
@@ -56,7 +56,7 @@ quiet_when_well() {
     user 'canopyctl logout --local'
     sign_in
     other_lines() {
-        user 'journalctl --user --unit canopyd.service -o export --no-pager' |
+        canopyd_journal -o export |
             grep -a ^CANOPYD_EVENT= | grep -vc =granted
     }
     before=$(other_lines)
@@ -109,7 +109,7 @@ no_secret() {
         printf '%s\n' "correct horse" "battery staple" eyJhbGciOi
     } | cut -c 1-40 >"$MACHINE/secrets"
     within 10 eval '[ "$(lines_of exchange_failed)" -ge 1 ]'
-    user 'journalctl --user --unit canopyd.service -o export --no-pager' >"$MACHINE/journal"
+    canopyd_journal -o export >"$MACHINE/journal"
     root 'journalctl -o export --no-pager' >>"$MACHINE/journal"
     grep -qaF "An exchange failed" "$MACHINE/journal"
     while read -r secret; do

@@ -142,7 +142,7 @@ proxy() {
         [ "$(user "canopyctl token --json" | value generation)" -ge 1 ]'
     same "$(state)" active "the state"
     # The name is the proxy's to look up, and all that it sees.
-    contains "$(root 'journalctl -u proxy -o cat')" "CONNECT auth.canopy.test:8443"
+    contains "$(root 'journalctl --sync && journalctl -u proxy -o cat')" "CONNECT auth.canopy.test:8443"
     user 'canopyctl logout'
 }
 check "H06: through an HTTP CONNECT proxy, for a daemon that no shell's environment reaches" proxy

