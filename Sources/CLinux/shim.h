@@ -91,6 +91,12 @@ static inline long clinux_send_pieces(int fd, struct iovec *pieces, size_t count
 static inline int clinux_set_dumpable(int on) { return prctl(PR_SET_DUMPABLE, on, 0, 0, 0); }
 static inline int clinux_no_new_privileges(void) { return prctl(38, 1, 0, 0, 0); }
 
+// Of glibc since 2.34; hidden behind _GNU_SOURCE in some releases of it.
+extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
+static inline int clinux_add_close_from(posix_spawn_file_actions_t *actions, int from) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, from);
+}
+
 #define CLINUX_LAST_SIGNAL 64
 // Has a signal ignored that would have its default effect. The kernel is asked itself: glibc refuses the first
 // two real-time signals, which it keeps for its threads, and which end a process all the same until it uses them.

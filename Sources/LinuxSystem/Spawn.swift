@@ -30,9 +30,16 @@ package enum Spawn {
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         // Takes close-on-exec away from what we opened in the place of one that was closed.
         posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDERR_FILENO)
-        for (index, copy) in copies.enumerated() where copy >= 0 {
-            posix_spawn_file_actions_adddup2(&actions, copy, Int32(3 + index))
+        for (index, copy) in copies.enumerated() {
+            if copy >= 0 {
+                posix_spawn_file_actions_adddup2(&actions, copy, Int32(3 + index))
+            } else {
+                posix_spawn_file_actions_addclose(&actions, Int32(3 + index))
+            }
         }
+        // All else is closed on exec, but the kernel lets us go on before it has done that: if we were
+        // killed then and started again, our locks and our socket would still be held by the child.
+        clinux_add_close_from(&actions, Int32(3 + passing.count))
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

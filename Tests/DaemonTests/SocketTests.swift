@@ -119,6 +119,48 @@ struct SocketPathTests {
         #expect(try client.answer().body == #"{"profiles":[]}"#)
     }
 
+    @Test(
+        "What canopyd is about to start holds nothing of it",
+        .disabled(if: Sanitizer.isOn))
+    func starting() throws {
+        let directory = try TestDirectory()
+        let canopyd = try CanopydProgram.path
+        // The exchange's process is there, and waits on the threshold of being the exchange.
+        let tracer = try Program(
+            "/usr/bin/strace",
+            [
+                "-f", "-qq", "-o", "/dev/null", "-P", canopyd + "-exchange", "-e", "trace=execve",
+                "-e", "inject=execve:delay_enter=60000000", canopyd,
+            ],
+            environment: [
+                "HOME": directory.path, "XDG_RUNTIME_DIR": directory.path,
+                "XDG_STATE_HOME": directory.path + "/state",
+                "DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.path)/no-bus",
+            ])
+        func children(of process: pid_t) -> [pid_t] {
+            let path = "/proc/\(process)/task/\(process)/children"
+            let text = try? String(contentsOfFile: path, encoding: .utf8)
+            return (text ?? "").split(separator: " ").compactMap { pid_t($0) }
+        }
+        var starting: pid_t?
+        try eventually("the exchange's process is there") {
+            for process in children(of: tracer.pid) {
+                starting = children(of: process).first
+            }
+            return starting != nil
+        }
+        let exchange = try #require(starting)
+        defer { kill(exchange, SIGKILL) }
+        try eventually("it is told to become the exchange") {
+            // The number of execve(2), in which it is held up.
+            try String(contentsOfFile: "/proc/\(exchange)/syscall", encoding: .utf8)
+                .hasPrefix("\(SYS_execve) ")
+        }
+        // Its locks and its socket would be held for as long as this takes, were it killed now.
+        let held = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(exchange)/fd")
+        #expect(held.sorted() == ["0", "1", "2", "3"])
+    }
+
     @Test("A live socket of another program is left alone")
     func foreign() throws {
         let directory = try TestDirectory()
