@@ -42,6 +42,16 @@ package struct FileLock: ~Copyable, Sendable {
         }
     }
 
+    /// The descriptor whose lock it is; it stays the lock's own.
+    package var descriptor: Int32 { file.number }
+
+    /// Another hold on the same lock, which is free once both are gone; `path` is for the error.
+    package func duplicate(of path: String) throws(SystemError) -> FileLock {
+        let copy = clinux_duplicate_above(file.number, 3)
+        guard copy >= 0 else { throw .last("fcntl", path) }
+        return FileLock(file: FileDescriptor(owning: copy))
+    }
+
     private init(file: consuming FileDescriptor) {
         self.file = file
     }

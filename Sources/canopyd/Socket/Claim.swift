@@ -9,7 +9,7 @@ internal import LinuxSystem
 /// it dead: the second would remove the socket that the first has just made.
 final class Claim {
     private let address: SocketAddress
-    private var lock: Int32
+    private var lock: FileLock
     /// Which file our socket is, once it is bound.
     private var made: FileIdentity?
 
@@ -22,29 +22,25 @@ final class Claim {
         try Claim.prepareDirectory(of: address)
         // A lock of our own would shut us out: it is the open file's, not the process's.
         if let old, old.holdsLock {
-            lock = clinux_duplicate_above(old.lock, 3)
-            guard lock >= 0 else {
-                throw .system(.last("fcntl", Claim.lockPath(of: address.path)))
+            do throws(SystemError) {
+                lock = try old.lock.duplicate(of: Claim.lockPath(of: address.path))
+            } catch {
+                throw .system(error)
             }
-            return
+        } else {
+            lock = try Claim.takeLock(of: address)
         }
-        lock = try Claim.takeLock(of: address)
     }
 
     private static func takeLock(
         of address: SocketAddress
-    ) throws(ListeningSocket.Unusable) -> Int32 {
-        let path = lockPath(of: address.path)
-        let lock = clinux_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
-        guard lock >= 0 else { throw .system(.last("open", path)) }
-        while flock(lock, LOCK_EX | LOCK_NB) != 0 {
-            if errno == EINTR { continue }
-            let error = SystemError.last("flock", path)
-            Glibc.close(lock)
-            throw error.code == EWOULDBLOCK
-                ? .alreadyRunning(path: address.path) : .system(error)
+    ) throws(ListeningSocket.Unusable) -> FileLock {
+        do throws(SystemError) {
+            if let lock = try FileLock.take(lockPath(of: address.path)) { return lock }
+        } catch {
+            throw .system(error)
         }
-        return lock
+        throw .alreadyRunning(path: address.path)
     }
 
     /// Whether the socket's path still leads to our socket, and the lock's to our lock.
@@ -57,17 +53,13 @@ final class Claim {
     /// would be a live one's that stands in its own way.
     func lockAgain() throws(ListeningSocket.Unusable) {
         try Claim.prepareDirectory(of: address)
-        let new = try Claim.takeLock(of: address)
-        Glibc.close(lock)
-        lock = new
+        lock = try Claim.takeLock(of: address)
     }
 
     private var holdsLock: Bool {
-        guard let ours = FileIdentity(of: lock) else { return false }
+        guard let ours = FileIdentity(of: lock.descriptor) else { return false }
         return FileIdentity(at: Claim.lockPath(of: address.path)) == ours
     }
-
-    deinit { Glibc.close(lock) }
 
     /// `agent.sock` is guarded by `agent.lock`.
     private static func lockPath(of path: String) -> String {
